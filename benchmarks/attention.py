@@ -12,7 +12,7 @@ from benchmarks import harness
 from benchmarks.attention_implementations import (
     CASES, FEATURES, IMPLEMENTATIONS, judged, operands)
 from benchmarks.worker import Worker
-from contract.config import PLAIN
+from transformer_contract.config import PLAIN
 
 #: The relative L2 distance from equation 1 in float64 that is too far.
 LIMIT = 1e-5

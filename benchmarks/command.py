@@ -14,8 +14,8 @@ from rich.table import Table
 
 from benchmarks import harness, workload
 from benchmarks.passes import PASSES
-from contract.errors import amount, one_of
-from contract.files import write_json
+from transformer_contract.errors import amount, one_of
+from transformer_contract.files import write_json
 from parity.ports import split_words
 from parity.render import tables_page
 
@@ -106,7 +106,7 @@ def parameters():
     """How many numbers the model's weights are."""
     import math
 
-    from contract.schema import schema
+    from transformer_contract.schema import schema
     return sum(map(math.prod, schema(workload.config()).values()))
 
 

@@ -22,7 +22,7 @@ def numpy_steps(config, weights, batch, threads):
 
 
 def _numpy(engine, config, weights):
-    from contract.memory import keep_freed
+    from transformer_contract.memory import keep_freed
     keep_freed()
     return engine.build("transformer", config, weights, weights[
         "source_embedding.table"].dtype.name)
@@ -75,7 +75,7 @@ def peer(config, weights, batch, threads, compiles=False):
     import torch
 
     from benchmarks.peer_torch import PeerTransformer, compiled, load
-    from contract.sinusoids import TABLES
+    from transformer_contract.sinusoids import TABLES
     positions = torch.from_numpy(TABLES[config.positions](
         config.max_length, config.d_model)).to(torch.float32)
     model = load(PeerTransformer(config, positions), weights).eval()

@@ -12,8 +12,8 @@ from benchmarks import harness, workload
 from benchmarks.generation_implementations import (
     IMPLEMENTATIONS, LENGTHS, SEARCHES, weights)
 from benchmarks.worker import Worker
-from contract.errors import amount
-from contract.weights import save
+from transformer_contract.errors import amount
+from transformer_contract.weights import save
 
 #: Targets of this length or more are written once only, but where the exponent
 #: of time is judged.

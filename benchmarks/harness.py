@@ -15,9 +15,9 @@ from rich.console import Console
 
 from benchmarks import workload
 from benchmarks.worker import Worker
-from contract import weights
-from contract.errors import InputError, amount
-from contract.files import read_text, write_whole
+from transformer_contract import weights
+from transformer_contract.errors import InputError, amount
+from transformer_contract.files import read_text, write_whole
 
 #: Seconds between turns, so that threads of the last one have gone to sleep,
 #: and the longest wait for other programs to leave the processor idle.

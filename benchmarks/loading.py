@@ -16,10 +16,10 @@ import time
 
 import numpy as np
 
-from contract.checkpoints import safetensors_file
-from contract.checkpoints.folder import read
-from contract.dialects.bart import BART
-from contract.schema import schema
+from transformer_contract.checkpoints import safetensors_file
+from transformer_contract.checkpoints.folder import read
+from transformer_contract.dialects.bart import BART
+from transformer_contract.schema import schema
 
 WAYS = ("ours", "safetensors.numpy", "safetensors.torch", "transformers")
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import optax
 from flax import nnx
 
-from contract.sinusoids import TABLES
+from transformer_contract.sinusoids import TABLES
 
 
 def _attention(config, rngs):

@@ -7,7 +7,7 @@ import keras_hub
 import tensorflow as tf
 from keras import ops
 
-from contract.sinusoids import TABLES
+from transformer_contract.sinusoids import TABLES
 
 #: Parts of their weights' paths, and ours.
 NAMES = {

@@ -7,7 +7,7 @@ import torch
 from transformers import MarianConfig, MarianMTModel
 
 from benchmarks.peer_torch import copy_linear, copy_norm
-from contract.weights import part
+from transformer_contract.weights import part
 
 ATTENTIONS = {"self_attention": "self_attn", "cross_attention": "encoder_attn"}
 PROJECTIONS = {"query": "q_proj", "key": "k_proj", "value": "v_proj",

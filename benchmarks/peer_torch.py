@@ -5,7 +5,7 @@ import math
 import torch
 from torch import nn
 
-from contract.weights import part
+from transformer_contract.weights import part
 
 
 class PeerTransformer(nn.Module):

@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks import products, workload
 from benchmarks.products import Ready, Timed
 from benchmarks.workload import pairs as batch
-from contract.training import TrainingConfig
+from transformer_contract.training import TrainingConfig
 
 #: Adam by the paper, at a learning rate at which a step takes 1 % off the loss.
 #: Ten times that, and float32 decides it: Adam moves a weight whose gradient
@@ -38,7 +38,7 @@ def _ours(engine, config, weights, batch, product):
 
 def numpy(config, weights, batch, threads):
     """The reference's readable form."""
-    from contract.memory import keep_freed
+    from transformer_contract.memory import keep_freed
     from reference_numpy import engine
     keep_freed()
     return _ours(engine, config, weights, batch,
@@ -51,7 +51,7 @@ def numpy_fast(config, weights, batch, threads):
 
     from threadpoolctl import ThreadpoolController
 
-    from contract.memory import keep_freed
+    from transformer_contract.memory import keep_freed
     from reference_numpy.fast import engine
     keep_freed()
     ready = _ours(engine, config, weights, batch, products.numpy)
@@ -80,7 +80,7 @@ def torch_peer(config, weights, batch, threads, compiles=False):
 
     from benchmarks.peer_torch import (
         PeerTransformer, compiled, load, padding_of)
-    from contract.sinusoids import TABLES
+    from transformer_contract.sinusoids import TABLES
     torch.set_num_threads(threads)
     positions = torch.from_numpy(TABLES[config.positions](
         config.max_length, config.d_model)).to(torch.float32)

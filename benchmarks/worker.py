@@ -103,7 +103,7 @@ class Far:
     """The far end: one method for each request."""
 
     def __init__(self, benchmark, name, weights, threads):
-        from contract.weights import load
+        from transformer_contract.weights import load
         table = importlib.import_module(
             f"benchmarks.{benchmark}_implementations")
         make, _, libraries, *_ = table.IMPLEMENTATIONS[name]

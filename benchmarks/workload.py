@@ -4,9 +4,9 @@ import os
 
 import numpy as np
 
-from contract import random
-from contract.batch import Batch
-from contract.config import preset
+from transformer_contract import random
+from transformer_contract.batch import Batch
+from transformer_contract.config import preset
 
 #: The variable by which all processes take a model of milliseconds instead,
 #: which says nothing of speed, but that everything runs.

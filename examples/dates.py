@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from contract.config import TransformerConfig
+from transformer_contract.config import TransformerConfig
 
 #: The ids of padding, of a target's begin and of its end; then signs.
 PAD, BEGIN, END = 0, 1, 2

@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from contract import checks
-from contract.trace import tap
+from transformer_contract import checks
+from transformer_contract.trace import tap
 from impl_jax.dropout import Dropout
 from impl_jax.linear import Linear
 

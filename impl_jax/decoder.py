@@ -7,7 +7,7 @@
 
 from flax import nnx
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_jax import parts
 
 

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from contract import dropping
+from transformer_contract import dropping
 from impl_jax import random
 from impl_jax.parameters import modules
 

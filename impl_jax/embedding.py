@@ -9,7 +9,7 @@ import math
 
 from flax import nnx
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_jax.linear import Table
 
 

@@ -10,12 +10,12 @@ import jaxlib
 import numpy as np
 from flax import nnx
 
-import contract.weights
-from contract import components
-from contract.batch import check_inputs, check_pairs, check_search
-from contract.dropping import dropping, places
-from contract.trace import tracing
-from contract.weights import check
+import transformer_contract.weights
+from transformer_contract import components
+from transformer_contract.batch import check_inputs, check_pairs, check_search
+from transformer_contract.dropping import dropping, places
+from transformer_contract.trace import tracing
+from transformer_contract.weights import check
 from impl_jax import parts, random
 from impl_jax.dropout import draw, evaluating, reseed
 from impl_jax.loss import cross_entropy
@@ -203,7 +203,7 @@ def found_gradients(model, inputs, labels, keep):
 
 def initial_weights(config, seed):
     """Initial weights for training, drawn here: float64, by name."""
-    return contract.weights.initial_weights(config, seed, random)
+    return transformer_contract.weights.initial_weights(config, seed, random)
 
 
 def trainer(model, training):

@@ -8,7 +8,7 @@ Other activations and gates are in dialects/feed_forward.py.
 import jax
 from flax import nnx
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_jax.dropout import Dropout
 from impl_jax.linear import Linear
 

@@ -10,7 +10,7 @@ Other norms are in dialects/norms.py.
 import jax.numpy as jnp
 from flax import nnx
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 
 
 class LayerNorm(nnx.Module):

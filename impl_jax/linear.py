@@ -1,6 +1,6 @@
 """What all parts are made of: a linear map and a table, as NNX has them.
 
-They begin as contract.weights.initial_weights says, by NNX's own numbers.
+They begin as the contract's initial_weights says, by NNX's own numbers.
 """
 
 import jax

@@ -8,7 +8,7 @@ unless ``smoothing`` is "kl".
 
 import jax.numpy as jnp
 
-from contract.smoothing import SMOOTHINGS
+from transformer_contract.smoothing import SMOOTHINGS
 from impl_jax.projection import log_softmax
 
 

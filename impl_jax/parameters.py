@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from flax import nnx
 
-from contract.leaves import Weight
+from transformer_contract.leaves import Weight
 
 
 def modules(module):

@@ -4,8 +4,8 @@ A part is named by its file and class. The file is imported when a config asks
 for it, so that a model of the paper's imports no dialect.
 """
 
-from contract import chosen
-from contract.components import named
+from transformer_contract import chosen
+from transformer_contract.components import named
 
 #: By words of the config: the paper's own first, then those of dialects.
 ATTENTIONS = {

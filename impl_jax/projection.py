@@ -9,7 +9,7 @@ dialects/projection.py.
 import jax
 from flax import nnx
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 
 
 def log_softmax(x):

@@ -7,7 +7,7 @@ Most later models normalise the sub-layer's input instead: dialects/residual.py.
 
 from flax import nnx
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_jax import parts
 from impl_jax.dropout import Dropout
 

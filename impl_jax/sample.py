@@ -2,7 +2,7 @@
 
 import jax.numpy as jnp
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_jax import random
 from impl_jax.search import Greedy
 

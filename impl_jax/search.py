@@ -2,7 +2,7 @@
 
 import jax.numpy as jnp
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_jax import cache
 from impl_jax.masks import causal_mask, padding_mask
 from impl_jax.projection import log_softmax

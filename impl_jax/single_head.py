@@ -10,7 +10,7 @@ import math
 import jax
 from flax import nnx
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_jax.linear import Linear
 
 

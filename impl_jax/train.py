@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from contract.dropping import dropping, places
+from transformer_contract.dropping import dropping, places
 from impl_jax import parts, random
 from impl_jax.dropout import draw
 from impl_jax.loss import cross_entropy

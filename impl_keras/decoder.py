@@ -5,7 +5,7 @@
     output   = LayerNorm(informed + FeedForward(informed))
 """
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_keras import parts
 from impl_keras.whole import Layer
 

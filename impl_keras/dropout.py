@@ -4,7 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from contract import dropping
+from transformer_contract import dropping
 from impl_keras import random
 
 

@@ -7,7 +7,7 @@ Padding has a row like any other token; masks, not a zero row, hide it (R9).
 
 import math
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_keras.whole import Layer, table
 
 

@@ -4,7 +4,7 @@
     output   = LayerNorm(attended + FeedForward(attended))
 """
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_keras import parts
 from impl_keras.whole import Layer
 

@@ -8,12 +8,12 @@ import keras
 import numpy as np
 from keras import ops
 
-import contract.weights
-from contract import components
-from contract.batch import check_inputs, check_pairs, check_search
-from contract.dropping import dropping, places
-from contract.trace import tracing
-from contract.weights import check
+import transformer_contract.weights
+from transformer_contract import components
+from transformer_contract.batch import check_inputs, check_pairs, check_search
+from transformer_contract.dropping import dropping, places
+from transformer_contract.trace import tracing
+from transformer_contract.weights import check
 from impl_keras import parts, random
 from impl_keras.dropout import draw
 from impl_keras.gradients import value_and_gradients
@@ -244,7 +244,8 @@ def gradients(model, source, target, source_mask, target_mask, labels,
 def initial_weights(config, seed):
     """Initial weights for training, drawn here: float64, by name."""
     with on("cpu"):
-        return contract.weights.initial_weights(config, seed, random)
+        return transformer_contract.weights.initial_weights(
+            config, seed, random)
 
 
 def trainer(model, training):

@@ -7,7 +7,7 @@ Other activations and gates are in dialects/feed_forward.py.
 
 from keras import ops
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_keras.dropout import Dropout
 from impl_keras.whole import Layer, dense
 

@@ -9,7 +9,7 @@ test_native.py shows what Keras' own equals.
 import keras
 from keras import ops
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_keras.whole import Layer
 
 

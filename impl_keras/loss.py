@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from contract.smoothing import SMOOTHINGS
+from transformer_contract.smoothing import SMOOTHINGS
 from impl_keras.projection import log_softmax
 
 

@@ -6,7 +6,7 @@ import operator
 import keras
 import numpy as np
 
-from contract.leaves import Weight
+from transformer_contract.leaves import Weight
 
 
 def _join_last(array):

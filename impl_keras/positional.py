@@ -12,8 +12,8 @@ import functools
 import numpy as np
 from keras import ops
 
-from contract import checks
-from contract.trace import tap
+from transformer_contract import checks
+from transformer_contract.trace import tap
 from impl_keras.dropout import Dropout
 from impl_keras.whole import Layer
 

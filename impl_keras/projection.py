@@ -8,7 +8,7 @@ dialects/projection.py.
 
 from keras import ops
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_keras.whole import Layer
 
 

@@ -5,7 +5,7 @@
 Most later models normalise the sub-layer's input instead: dialects/residual.py.
 """
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_keras import parts
 from impl_keras.dropout import Dropout
 from impl_keras.whole import Layer

@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_keras import random
 from impl_keras.search import Greedy
 

@@ -4,7 +4,7 @@ import math
 
 from keras import ops
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_keras import cache
 from impl_keras.masks import causal_mask, padding_mask
 from impl_keras.projection import log_softmax

@@ -9,7 +9,7 @@ import math
 
 from keras import ops
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_keras.attention import softmax
 from impl_keras.whole import Layer, dense
 

@@ -6,7 +6,7 @@ first, all positions at once (teacher forcing).
 
 from keras import ops
 
-from contract.dropping import dropping, places
+from transformer_contract.dropping import dropping, places
 from impl_keras import parts, random
 from impl_keras.dropout import draw
 from impl_keras.gradients import value_and_gradients

@@ -7,7 +7,7 @@
 
 import keras
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_keras import parts, public
 from impl_keras.whole import WholeModel, parts_in
 

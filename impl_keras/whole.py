@@ -9,7 +9,7 @@ import math
 
 import keras
 
-from contract.config import TransformerConfig
+from transformer_contract.config import TransformerConfig
 
 
 class Layer(keras.layers.Layer):

@@ -11,8 +11,8 @@ import math
 import mlx.core as mx
 import mlx.nn as nn
 
-from contract import checks
-from contract.trace import tap
+from transformer_contract import checks
+from transformer_contract.trace import tap
 from impl_mlx.dropout import Dropout
 from impl_mlx.exact import exp
 from impl_mlx.linear import Linear

@@ -10,7 +10,7 @@ import contextlib
 import mlx.core as mx
 import mlx.nn as nn
 
-from contract import dropping
+from transformer_contract import dropping
 from impl_mlx import random
 
 

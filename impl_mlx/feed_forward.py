@@ -8,7 +8,7 @@ Other activations and gates are in dialects/feed_forward.py.
 import mlx.core as mx
 import mlx.nn as nn
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_mlx.dropout import Dropout
 from impl_mlx.linear import Linear
 

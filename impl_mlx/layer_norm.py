@@ -9,7 +9,7 @@ root, which is float32's. Other norms are in dialects/norms.py.
 import mlx.core as mx
 import mlx.nn as nn
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_mlx.exact import mean_of
 
 

@@ -8,7 +8,7 @@ unless ``smoothing`` is "kl".
 
 import mlx.core as mx
 
-from contract.smoothing import SMOOTHINGS
+from transformer_contract.smoothing import SMOOTHINGS
 from impl_mlx.projection import log_softmax
 
 

@@ -10,7 +10,7 @@ import mlx.core as mx
 import mlx.nn as nn
 import numpy as np
 
-from contract.leaves import Weight
+from transformer_contract.leaves import Weight
 
 
 def _children(owner):

@@ -13,8 +13,8 @@ import numpy as np
 import mlx.core as mx
 import mlx.nn as nn
 
-from contract import checks
-from contract.trace import tap
+from transformer_contract import checks
+from transformer_contract.trace import tap
 from impl_mlx.dropout import Dropout
 
 

@@ -9,7 +9,7 @@ dialects/projection.py.
 import mlx.core as mx
 import mlx.nn as nn
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_mlx.exact import exp, sum_of
 
 

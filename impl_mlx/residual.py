@@ -7,7 +7,7 @@ Most later models normalise the sub-layer's input instead: dialects/residual.py.
 
 import mlx.nn as nn
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_mlx import parts
 from impl_mlx.dropout import Dropout
 

@@ -2,7 +2,7 @@
 
 import mlx.core as mx
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_mlx import random
 from impl_mlx.exact import exp
 from impl_mlx.search import Greedy

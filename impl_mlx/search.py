@@ -4,7 +4,7 @@ import math
 
 import mlx.core as mx
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_mlx import cache
 from impl_mlx.masks import causal_mask, padding_mask
 from impl_mlx.projection import log_softmax

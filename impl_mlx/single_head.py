@@ -9,7 +9,7 @@ import math
 
 import mlx.nn as nn
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_mlx.attention import softmax
 from impl_mlx.linear import Linear
 

@@ -6,7 +6,7 @@ first, all positions at once (teacher forcing).
 
 import mlx.core as mx
 
-from contract.dropping import dropping, places
+from transformer_contract.dropping import dropping, places
 from impl_mlx import parts, random
 from impl_mlx.dropout import draw
 from impl_mlx.gradients import value_and_gradients, weights_of

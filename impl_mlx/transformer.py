@@ -7,7 +7,7 @@
 
 import mlx.nn as nn
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_mlx import parts, public
 
 

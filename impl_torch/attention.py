@@ -11,8 +11,8 @@ import math
 import torch
 from torch import nn
 
-from contract import checks
-from contract.trace import tap
+from transformer_contract import checks
+from transformer_contract.trace import tap
 from impl_torch.dropout import Dropout
 from impl_torch.linear import Linear
 

@@ -7,7 +7,7 @@
 
 from torch import nn
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_torch import parts
 
 

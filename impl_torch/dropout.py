@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from contract import dropping
+from transformer_contract import dropping
 from impl_torch import random
 
 

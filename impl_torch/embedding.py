@@ -9,7 +9,7 @@ import math
 
 from torch import nn
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_torch.linear import Table
 
 

@@ -6,12 +6,12 @@ import ml_dtypes
 import numpy as np
 import torch
 
-import contract.weights
-from contract import components
-from contract.batch import check_inputs, check_pairs, check_search
-from contract.dropping import dropping, places
-from contract.trace import tracing
-from contract.weights import check
+import transformer_contract.weights
+from transformer_contract import components
+from transformer_contract.batch import check_inputs, check_pairs, check_search
+from transformer_contract.dropping import dropping, places
+from transformer_contract.trace import tracing
+from transformer_contract.weights import check
 from impl_torch import parts, random
 from impl_torch.dropout import draw, evaluating
 from impl_torch.loss import cross_entropy
@@ -183,7 +183,7 @@ def watch(name, value):
 
 def initial_weights(config, seed):
     """Initial weights for training, drawn here: float64, by name."""
-    return contract.weights.initial_weights(config, seed, random)
+    return transformer_contract.weights.initial_weights(config, seed, random)
 
 
 def trainer(model, training):

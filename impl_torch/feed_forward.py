@@ -8,7 +8,7 @@ Other activations and gates are in dialects/feed_forward.py.
 import torch
 from torch import nn
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_torch.dropout import Dropout
 from impl_torch.linear import Linear
 

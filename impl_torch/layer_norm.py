@@ -9,7 +9,7 @@ parity_tests/ports/test_native.py checks. Other norms are in dialects/norms.py.
 import torch
 from torch import nn
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 
 
 class LayerNorm(nn.Module):

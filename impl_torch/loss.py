@@ -8,7 +8,7 @@ unless ``smoothing`` is "kl".
 
 import torch
 
-from contract.smoothing import SMOOTHINGS
+from transformer_contract.smoothing import SMOOTHINGS
 from impl_torch.projection import log_softmax
 
 

@@ -9,7 +9,7 @@ import functools
 import numpy as np
 from torch import nn
 
-from contract.leaves import Weight
+from transformer_contract.leaves import Weight
 
 
 def modules(module):

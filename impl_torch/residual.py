@@ -7,7 +7,7 @@ Most later models normalise the sub-layer's input instead: dialects/residual.py.
 
 from torch import nn
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_torch import parts
 from impl_torch.dropout import Dropout
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_torch import random
 from impl_torch.search import Greedy
 

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_torch import cache
 from impl_torch.masks import causal_mask, padding_mask
 from impl_torch.projection import log_softmax

@@ -9,7 +9,7 @@ import math
 
 from torch import nn
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_torch.attention import softmax
 from impl_torch.linear import Linear
 

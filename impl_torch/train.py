@@ -6,7 +6,7 @@ first, all positions at once (teacher forcing).
 
 import torch
 
-from contract.dropping import dropping, places
+from transformer_contract.dropping import dropping, places
 from impl_torch import parts, random
 from impl_torch.dropout import draw
 from impl_torch.loss import cross_entropy

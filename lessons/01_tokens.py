@@ -11,8 +11,8 @@
 # %%
 import numpy as np
 
-from contract.batch import Batch
-from contract.tokenizer import Tokenizer
+from transformer_contract.batch import Batch
+from transformer_contract.tokenizer import Tokenizer
 from parity import assert_parity, ports
 from parity.check import golden
 from parity.reading import lessons
@@ -130,7 +130,7 @@ print(table[tokens][0])
 # average. Without the root they would drown the words:
 
 # %%
-from contract.sinusoids import interleaved_table
+from transformer_contract.sinusoids import interleaved_table
 
 for width in (16, 128, 512):
     rows = draw.normal(size=(1000, width)) / width**0.5

@@ -13,9 +13,10 @@ from importlib import import_module
 
 import numpy as np
 
-from contract.batch import Batch
-from contract.sinusoids import angles, halves_table, interleaved_table
-from contract.weights import probe_weights
+from transformer_contract.batch import Batch
+from transformer_contract.sinusoids import (
+    angles, halves_table, interleaved_table)
+from transformer_contract.weights import probe_weights
 from parity import assert_parity, ports
 from parity.check import cases
 from parity.reading import lessons
@@ -204,6 +205,6 @@ assert abs(score(3, 1) - score(8, 3)) > 1e-3
 # - **2.2** The matrix that leads k words further, the same everywhere.
 # - **2.3** Rotary positions.
 #
-# In the code: `contract/sinusoids.py`, `reference_numpy/positional.py` and
-# `reference_numpy/dialects/rotary.py`; R6, R7, R10, R44 and R47 in RULINGS.md
-# say what others do.
+# In the code: `transformer_contract/sinusoids.py`,
+# `reference_numpy/positional.py` and `reference_numpy/dialects/rotary.py`; R6,
+# R7, R10, R44 and R47 in RULINGS.md say what others do.

@@ -14,7 +14,7 @@
 # %%
 import numpy as np
 
-from contract.shipped import VECTORS
+from transformer_contract.shipped import VECTORS
 from parity import assert_parity
 from parity.check.vectors import Vector
 from parity.reading import lessons

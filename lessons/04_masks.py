@@ -11,7 +11,7 @@
 # %%
 import numpy as np
 
-from contract.batch import Batch
+from transformer_contract.batch import Batch
 from parity import assert_parity
 from parity.causes import catalogue
 from parity.check import golden

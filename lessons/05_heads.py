@@ -11,8 +11,8 @@
 # %%
 import numpy as np
 
-from contract.batch import Batch
-from contract.shipped import VECTORS
+from transformer_contract.batch import Batch
+from transformer_contract.shipped import VECTORS
 from parity import assert_parity
 from parity.check import golden
 from parity.check.vectors import Vector

@@ -11,7 +11,7 @@
 # %%
 import numpy as np
 
-from contract.weights import part, probe_weights
+from transformer_contract.weights import part, probe_weights
 from parity import assert_parity
 from parity.check import cases
 from parity.reading import lessons

@@ -185,7 +185,7 @@ assert np.abs(mean_too - truth).max() > 1e-2
 # %%
 small = cases.test_size("notebook").replace(
     n_encoder_layers=1, n_decoder_layers=1)
-from contract.weights import probe_weights
+from transformer_contract.weights import probe_weights
 
 given = probe_weights(small)
 batch = cases.padded_batch(small)

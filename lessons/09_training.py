@@ -11,10 +11,10 @@
 # %%
 import numpy as np
 
-from contract.batch import Batch
-from contract.config import TransformerConfig
-from contract.training import TrainingConfig
-from contract.weights import initial_weights
+from transformer_contract.batch import Batch
+from transformer_contract.config import TransformerConfig
+from transformer_contract.training import TrainingConfig
+from transformer_contract.weights import initial_weights
 from parity import assert_parity
 from parity.check import golden
 from parity.reading import lessons

@@ -11,7 +11,7 @@
 # %%
 import numpy as np
 
-from contract.batch import Batch
+from transformer_contract.batch import Batch
 from parity import assert_parity
 from parity.check import golden
 from parity.reading import lessons
@@ -214,5 +214,6 @@ assert np.abs(by_hand - numbers).max() < 1e-9
 # - **10.2** Label smoothing, uniform.
 # - **10.3** Its gradient, with padding.
 #
-# In the code: `reference_numpy/loss.py` and `contract/smoothing.py`; R22 and
-# R23 in RULINGS.md. `parity differences` shows what each framework does.
+# In the code: `reference_numpy/loss.py` and
+# `transformer_contract/smoothing.py`; R22 and R23 in RULINGS.md. `parity
+# differences` shows what each framework does.

@@ -13,8 +13,8 @@ from importlib import import_module
 
 import numpy as np
 
-from contract.batch import Batch
-from contract.generation import GenerationConfig
+from transformer_contract.batch import Batch
+from transformer_contract.generation import GenerationConfig
 from parity import assert_parity, ports
 from parity.check import golden
 from parity.reading import lessons

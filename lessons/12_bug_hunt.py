@@ -14,8 +14,8 @@ import ml_dtypes
 import numpy as np
 
 import parity
-from contract.errors import InputError
-from contract.weights import part, probe_weights
+from transformer_contract.errors import InputError
+from transformer_contract.weights import part, probe_weights
 from parity.check import cases
 from parity.causes import catalogue, proof
 from parity.reading import lessons

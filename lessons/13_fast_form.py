@@ -17,8 +17,8 @@ from importlib import import_module
 
 import numpy as np
 
-from contract.generation import GenerationConfig
-from contract.weights import probe_weights
+from transformer_contract.generation import GenerationConfig
+from transformer_contract.weights import probe_weights
 from parity import ports
 from parity.check import cases
 from parity.reading import lessons

@@ -14,7 +14,7 @@ import ast
 
 import numpy as np
 
-from contract.weights import probe_weights
+from transformer_contract.weights import probe_weights
 from parity import ports
 from parity.check import cases
 from parity.reading import lessons

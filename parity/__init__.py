@@ -11,12 +11,8 @@ asks one again in other batches, and with its cache. For their tests:
 
 import importlib
 import importlib.metadata
-import importlib.util
 import pathlib
 import tomllib
-
-#: A package of ours with a name that others may have as well.
-CONTRACT = pathlib.Path(__file__).resolve().parent.parent / "contract"
 
 #: What can be had from the package -> its module, imported when it is used.
 PUBLIC = {"trace": "tracing.trace", "compare": "comparison.compare",
@@ -38,24 +34,8 @@ def _version() -> str:
     try:
         return importlib.metadata.version(NAME)
     except importlib.metadata.PackageNotFoundError:
-        path = CONTRACT.parent / "pyproject.toml"
+        path = pathlib.Path(__file__).resolve().parents[1] / "pyproject.toml"
         return tomllib.loads(path.read_text("utf-8"))["project"]["version"]
-
-
-def clash():
-    """In a sentence, that ``contract`` is another's package here; or "".
-
-    Importing this package says nothing of it, since pytest loads the plugin in
-    every project of its user, who may well have a ``contract``.
-    """
-    spec = importlib.util.find_spec("contract")
-    if spec is not None and CONTRACT in [
-            pathlib.Path(place).resolve()
-            for place in spec.submodule_search_locations or ()]:
-        return ""
-    return ("parity needs its own package 'contract', but Python finds "
-            f"{spec and spec.origin}; rename that, uninstall it, or run in "
-            "another folder.")
 
 
 def __getattr__(name):
@@ -66,8 +46,6 @@ def __getattr__(name):
             f"module {__name__!r} has no attribute {name!r}" + (
                 ': what it was is parity.invariance(…, ways=["cache"]).'
                 if name == "cache" else ""))
-    if words := clash():
-        raise ImportError(words)
     return getattr(importlib.import_module(f"parity.{PUBLIC[name]}"), name)
 
 

@@ -3,12 +3,10 @@
 import os
 import sys
 
-from parity import clash
-
 
 def main():
     """Run the command line, unless something here is in its way."""
-    if words := _nowhere() or _undocumented() or clash():
+    if words := _nowhere() or _undocumented():
         sys.exit(_refused(words))
     try:
         from parity.cli import app

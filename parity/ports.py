@@ -14,8 +14,8 @@ import os
 import pathlib
 import re
 
-from contract.errors import InputError, one_of, visible
-from contract.shipped import PACKAGES
+from transformer_contract.errors import InputError, one_of, visible
+from transformer_contract.shipped import PACKAGES
 from parity import quiet
 
 #: What a port cannot run without, and the oldest version that it can run on.

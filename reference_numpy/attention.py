@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from contract import checks
+from transformer_contract import checks
 from reference_numpy.dropout import Dropout
 from reference_numpy.linear import Linear, under
 

@@ -6,12 +6,13 @@ Srivastava et al. 2014, in the form that keeps the mean, so that nothing is
 scaled when it is off. The kept values follow from a named key (R25): the run's
 key, folded with the place's path, such as
 ``encoder.layers.0.feed_forward.activated_dropout``. They are drawn before a
-run, which ``contract.dropping`` opens; outside a run x is returned unchanged.
+run, which the contract's ``dropping`` opens; outside a run x is returned
+unchanged.
 """
 
 import numpy as np
 
-from contract import dropping
+from transformer_contract import dropping
 from reference_numpy import random
 
 
@@ -30,7 +31,7 @@ def draw(key, places, rate, native):
 
     Args:
         key: the run's, uint32 [2].
-        places: path -> shape, as ``contract.dropping.places`` finds them.
+        places: path -> shape, as the contract's ``dropping.places`` finds them.
         rate: the probability that a value is dropped.
         native: whether NumPy's own generator draws instead.
     """

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-import contract.weights
-from contract.batch import check_inputs, check_pairs, check_search
-from contract import components
-from contract.dropping import dropping, places
-from contract.weights import check
+import transformer_contract.weights
+from transformer_contract.batch import check_inputs, check_pairs, check_search
+from transformer_contract import components
+from transformer_contract.dropping import dropping, places
+from transformer_contract.weights import check
 from reference_numpy import parts, random
 from reference_numpy.dropout import draw
 from reference_numpy.loss import cross_entropy, cross_entropy_backward
@@ -46,7 +46,7 @@ def build(component, config, weights, dtype="float64", device="cpu"):
     """Make a component and load its weights.
 
     Args:
-        component: a key of contract.components.COMPONENTS.
+        component: a key of transformer_contract.components.COMPONENTS.
         config: a TransformerConfig.
         weights: the component's arrays by canonical name.
         dtype: what to compute in.
@@ -143,7 +143,7 @@ def gradients(model, source, target, source_mask, target_mask, labels,
 
 def initial_weights(config, seed):
     """Initial weights for training, drawn here: float64, by name."""
-    return contract.weights.initial_weights(config, seed, random)
+    return transformer_contract.weights.initial_weights(config, seed, random)
 
 
 def trainer(model, training):

@@ -4,14 +4,14 @@
 
 p is the softmax of the logits, and q what it should be: without label smoothing
 1 for the right token and 0 for all others. With it q follows one of three
-conventions (``contract.smoothing``, R22), in each of which it has one value for
-the right token, one for padding and one for every other. The convention "kl"
-adds Σ q log q, which is 0 in the other two.
+conventions (the contract's ``smoothing``, R22), in each of which it has one
+value for the right token, one for padding and one for every other. The
+convention "kl" adds Σ q log q, which is 0 in the other two.
 """
 
 import numpy as np
 
-from contract.smoothing import SMOOTHINGS
+from transformer_contract.smoothing import SMOOTHINGS
 from reference_numpy.projection import log_softmax
 
 

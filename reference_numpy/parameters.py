@@ -8,7 +8,7 @@ import functools
 
 import numpy as np
 
-from contract.leaves import Weight
+from transformer_contract.leaves import Weight
 
 
 def modules(module):

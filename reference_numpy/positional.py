@@ -12,7 +12,7 @@ import functools
 
 import numpy as np
 
-from contract import checks
+from transformer_contract import checks
 from reference_numpy.dropout import Dropout
 
 

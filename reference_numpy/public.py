@@ -5,15 +5,15 @@ from typing import Any
 
 import numpy as np
 
-import contract.weights
-from contract import checks, chosen, shipped
-from contract.batch import check_search
-from contract.config import TransformerConfig
-from contract.dropping import dropping, places
-from contract.errors import InputError, one_of
-from contract.generation import GenerationConfig
-from contract.schema import schema
-from contract.weights import FLOATS
+import transformer_contract.weights
+from transformer_contract import checks, chosen, shipped
+from transformer_contract.batch import check_search
+from transformer_contract.config import TransformerConfig
+from transformer_contract.dropping import dropping, places
+from transformer_contract.errors import InputError, one_of
+from transformer_contract.generation import GenerationConfig
+from transformer_contract.schema import schema
+from transformer_contract.weights import FLOATS
 from reference_numpy import parts, random
 from reference_numpy.dropout import draw
 from reference_numpy.masks import padding_mask
@@ -24,13 +24,14 @@ def create(config: TransformerConfig, seed: int = 0, dtype: str = "float32",
            device: str = "cpu") -> Any:
     """A new model of any config, with the initial weights of a seed.
 
-    The weights are contract.weights.initial_weights', as in every port.
+    The weights are the contract's initial_weights, as in every port.
 
     Raises:
         InputError: there is no such dtype or device.
     """
-    return _made(config, contract.weights.initial_weights(config, seed),
-                 dtype, device)
+    return _made(
+        config, transformer_contract.weights.initial_weights(config, seed),
+        dtype, device)
 
 
 def load(name: str | pathlib.Path, dtype: str | None = None,
@@ -46,15 +47,15 @@ def load(name: str | pathlib.Path, dtype: str | None = None,
     """
     file = f"{name}.safetensors"
     path = shipped.sound(file) if file in shipped.sums() else name
-    weights, metadata = contract.weights.load(path)
+    weights, metadata = transformer_contract.weights.load(path)
     try:
         config = TransformerConfig(
-            **contract.weights.described(metadata)["config"])
+            **transformer_contract.weights.described(metadata)["config"])
     except (KeyError, TypeError):
         raise InputError(
             f"{str(path)!r} does not say which model it is; give a file that "
             "save wrote.") from None
-    contract.weights.check(weights, schema(config), str(path))
+    transformer_contract.weights.check(weights, schema(config), str(path))
     return _made(config, weights,
                  dtype or next(iter(weights.values())).dtype.name, device)
 
@@ -73,7 +74,7 @@ def save(model: Any, path: str | pathlib.Path) -> None:
         InputError: the file cannot be written.
     """
     from reference_numpy import engine
-    contract.weights.save(
+    transformer_contract.weights.save(
         path, engine.export(model), config=model.config.as_dict())
 
 

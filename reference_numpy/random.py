@@ -4,7 +4,7 @@ The contract's are in NumPy already; the ports write the same in their own
 framework, and tests compare every bit.
 """
 
-from contract.random import (
+from transformer_contract.random import (
     bits, bits64, fold_in, fold_in_each, key, normal, threefry2x32, uniform)
 
 __all__ = ["threefry2x32", "key", "fold_in", "fold_in_each", "bits", "bits64",

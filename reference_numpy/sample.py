@@ -8,7 +8,7 @@ sample depends neither on its batch nor on the framework.
 
 import numpy as np
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from reference_numpy import random
 from reference_numpy.search import Greedy
 

@@ -8,7 +8,7 @@ which gives the same answer. Sampling is a search too, in sample.py.
 
 import numpy as np
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from reference_numpy import cache
 from reference_numpy.masks import causal_mask, padding_mask
 from reference_numpy.projection import log_softmax

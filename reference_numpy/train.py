@@ -6,7 +6,7 @@ first, all positions at once (teacher forcing).
 
 import numpy as np
 
-from contract.dropping import dropping, places
+from transformer_contract.dropping import dropping, places
 from reference_numpy import parts, random
 from reference_numpy.dropout import draw
 from reference_numpy.loss import cross_entropy, cross_entropy_backward

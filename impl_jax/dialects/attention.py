@@ -6,7 +6,7 @@ position. T5 does not divide scores, and adds a number to them by distance.
 
 import jax.numpy as jnp
 
-from contract.schema import BIASED
+from transformer_contract.schema import BIASED
 from impl_jax.attention import MultiHeadAttention, masked_softmax
 from impl_jax.dialects.relative import RELATIVES
 from impl_jax.dialects.rotary import ROTARIES

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_jax.embedding import TokenEmbedding
 from impl_jax.linear import Table
 

@@ -11,7 +11,7 @@ import math
 import jax
 from flax import nnx
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_jax.dropout import Dropout
 from impl_jax.feed_forward import FeedForward
 from impl_jax.linear import Linear

@@ -6,7 +6,7 @@ activation and a norm (R57). The projection follows, tied, with a bias (R50).
 
 from flax import nnx
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_jax import parts
 from impl_jax.dialects.feed_forward import ACTIVATIONS
 from impl_jax.linear import Linear

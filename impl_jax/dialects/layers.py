@@ -1,6 +1,6 @@
 """Layers of other systems: x + f(norm(x)), and a decoder's without a source."""
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_jax import parts
 from impl_jax.decoder import DecoderLayer
 from impl_jax.encoder import EncoderLayer

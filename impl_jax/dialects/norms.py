@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_jax.layer_norm import LayerNorm
 
 

@@ -7,7 +7,7 @@ Both are called as a Transformer is, and leave aside what is of the other stack
 import jax.numpy as jnp
 from flax import nnx
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_jax import parts, public
 from impl_jax.dialects.output import Output
 from impl_jax.dialects.stacks import CausalStack

@@ -2,7 +2,7 @@
 
 import math
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_jax import parts
 from impl_jax.dialects.head import TransformHead
 from impl_jax.projection import log_softmax

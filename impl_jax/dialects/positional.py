@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from contract import checks
-from contract.sinusoids import ROUNDINGS, TABLES
-from contract.trace import tap
+from transformer_contract import checks
+from transformer_contract.sinusoids import ROUNDINGS, TABLES
+from transformer_contract.trace import tap
 from impl_jax import parts
 from impl_jax.linear import uniform_rows
 from impl_jax.positional import PositionalEncoding

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from flax import nnx
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_jax.linear import Linear
 from impl_jax.projection import TiedProjection
 

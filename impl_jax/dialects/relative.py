@@ -8,8 +8,8 @@ serves all layers of a stack.
 import jax.numpy as jnp
 from flax import nnx
 
-from contract.buckets import buckets
-from contract.trace import tap
+from transformer_contract.buckets import buckets
+from transformer_contract.trace import tap
 from impl_jax.linear import Table
 
 

@@ -9,8 +9,8 @@ are float64, and rounded to the input's dtype where they are used (R7).
 import jax.numpy as jnp
 from flax import nnx
 
-from contract import checks, rotary
-from contract.trace import tap
+from transformer_contract import checks, rotary
+from transformer_contract.trace import tap
 
 
 class RotaryHalves(nnx.Module):

@@ -6,7 +6,7 @@ a norm of its own (R11). Relative positions are the first layer's (R45).
 
 from flax import nnx
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_jax import parts
 from impl_jax.decoder import Decoder
 from impl_jax.dialects.relative import tie

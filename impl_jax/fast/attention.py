@@ -5,8 +5,8 @@ rounding and no number beside the score; where one of these is wanted,
 attention is the readable form's.
 """
 
-from contract import checks, dropping
-from contract.trace import tap
+from transformer_contract import checks, dropping
+from transformer_contract.trace import tap
 from impl_jax import attention
 from impl_jax.dialects import attention as dialects
 from impl_jax.fast import blocks

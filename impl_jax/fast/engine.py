@@ -6,9 +6,9 @@ import jax
 import numpy as np
 from flax import nnx
 
-from contract import fast_forms
-from contract.batch import check_inputs, check_search
-from contract.weights import no_weights
+from transformer_contract import fast_forms
+from transformer_contract.batch import check_inputs, check_search
+from transformer_contract.weights import no_weights
 from impl_jax import engine
 from impl_jax.fast import attention, layers
 from impl_jax.fast.search import SEARCHES

@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from contract import dropping, trace
+from transformer_contract import dropping, trace
 from impl_jax import decoder, encoder
 from impl_jax.dialects import stacks
 from impl_jax.dropout import Dropout

@@ -8,7 +8,7 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from contract.smoothing import SMOOTHINGS
+from transformer_contract.smoothing import SMOOTHINGS
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2, 3, 4))

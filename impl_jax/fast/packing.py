@@ -1,4 +1,4 @@
-"""A batch without the padding behind its rows; see contract.packing.
+"""A batch without the padding behind its rows: the contract's packing.
 
 What is packed is [1 N F], as one row. Attention spreads it out again, to
 [B T F], for a query must meet the keys of its own row. Each way is the other's

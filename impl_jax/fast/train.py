@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from contract import packing
-from contract.dropping import dropping, places
+from transformer_contract import packing
+from transformer_contract.dropping import dropping, places
 from impl_jax import parts, random, train
 from impl_jax.fast.dropout import draw
 from impl_jax.fast.loss import cross_entropy

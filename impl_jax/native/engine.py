@@ -8,11 +8,11 @@ import jax
 import numpy as np
 from flax import nnx
 
-from contract import chosen
-from contract.batch import check_inputs, check_search
-from contract.errors import InputError
-from contract.leaves import Weight
-from contract.weights import check
+from transformer_contract import chosen
+from transformer_contract.batch import check_inputs, check_search
+from transformer_contract.errors import InputError
+from transformer_contract.leaves import Weight
+from transformer_contract.weights import check
 from impl_jax import engine, parts
 from impl_jax.loss import cross_entropy
 from impl_jax.native.model import Transformer

@@ -19,8 +19,8 @@ import math
 import jax.numpy as jnp
 from flax import nnx
 
-from contract import checks
-from contract.sinusoids import interleaved_table
+from transformer_contract import checks
+from transformer_contract.sinusoids import interleaved_table
 
 
 def attention(config, **of):

@@ -9,10 +9,10 @@ import numpy as np
 from flax import nnx
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from contract.batch import check_inputs, check_pairs, check_search
-from contract.dropping import dropping
-from contract.errors import InputError, amount
-from contract.sharding import divided_axis
+from transformer_contract.batch import check_inputs, check_pairs, check_search
+from transformer_contract.dropping import dropping
+from transformer_contract.errors import InputError, amount
+from transformer_contract.sharding import divided_axis
 from impl_jax import parts
 from impl_jax.engine import drawn, export, to_numpy
 from impl_jax.fast import engine, train

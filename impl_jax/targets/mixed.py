@@ -9,10 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from contract.batch import check_inputs, check_one_batch, check_pairs
-from contract.dropping import dropping
-from contract.loss_scale import LossScale
-from contract.scaled_steps import SHARED, scaled_step
+from transformer_contract.batch import (
+    check_inputs, check_one_batch, check_pairs)
+from transformer_contract.dropping import dropping
+from transformer_contract.loss_scale import LossScale
+from transformer_contract.scaled_steps import SHARED, scaled_step
 from impl_jax import engine, random, train
 from impl_jax.engine import drawn, to_native, to_numpy
 from impl_jax.loss import cross_entropy

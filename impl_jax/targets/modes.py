@@ -5,7 +5,7 @@ import functools
 import jax
 from flax import nnx
 
-from contract import onnx_session
+from transformer_contract import onnx_session
 from impl_jax.engine import export, to_native, to_numpy
 from impl_jax.loss import cross_entropy
 from impl_jax.parameters import home

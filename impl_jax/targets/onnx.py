@@ -7,8 +7,8 @@ import warnings
 import jax
 from flax import nnx
 
-from contract import onnx_session
-from contract.onnx_session import INPUTS, OUTPUT
+from transformer_contract import onnx_session
+from transformer_contract.onnx_session import INPUTS, OUTPUT
 
 #: What the exporter needs beside JAX.
 NEEDS = ("onnx", "jax2onnx")

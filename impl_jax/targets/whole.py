@@ -9,8 +9,8 @@ import functools
 import jax
 from flax import nnx
 
-from contract.batch import check_inputs
-from contract.trace import tracing
+from transformer_contract.batch import check_inputs
+from transformer_contract.trace import tracing
 from impl_jax.engine import export, to_native, to_numpy
 from impl_jax.loss import cross_entropy
 from impl_jax.parameters import home, paths

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from contract.schema import BIASED
+from transformer_contract.schema import BIASED
 from impl_keras.attention import MultiHeadAttention, masked_softmax
 from impl_keras.dialects.relative import RELATIVES
 from impl_keras.dialects.rotary import ROTARIES

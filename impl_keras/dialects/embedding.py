@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_keras.embedding import TokenEmbedding
 from impl_keras.whole import Layer, table
 

@@ -10,7 +10,7 @@ import math
 
 from keras import ops
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_keras.dropout import Dropout
 from impl_keras.feed_forward import FeedForward
 from impl_keras.whole import Layer, dense

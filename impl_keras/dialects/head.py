@@ -5,7 +5,7 @@ its own, the feed-forward's activation and a norm (R57). The projection
 follows, tied, with a bias (R50).
 """
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_keras import parts
 from impl_keras.dialects.feed_forward import ACTIVATIONS
 from impl_keras.whole import Layer, dense

@@ -1,6 +1,6 @@
 """Layers of other systems: x + f(norm(x)), and a decoder's without a source."""
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_keras import parts
 from impl_keras.decoder import DecoderLayer
 from impl_keras.encoder import EncoderLayer

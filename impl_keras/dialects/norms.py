@@ -9,7 +9,7 @@
 
 from keras import ops
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_keras.layer_norm import LayerNorm, average
 from impl_keras.whole import Layer
 

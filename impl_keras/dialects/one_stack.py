@@ -9,7 +9,7 @@ decoder is its prompt, which the target continues.
 import keras
 from keras import ops
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_keras import parts, public
 from impl_keras.dialects.output import Output
 from impl_keras.dialects.stacks import CausalStack

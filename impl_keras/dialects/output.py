@@ -2,7 +2,7 @@
 
 import math
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_keras.dialects.head import TransformHead
 from impl_keras.projection import log_softmax
 

@@ -5,8 +5,8 @@ Some leave padding out of the count, or normalise the sum before dropout.
 
 from keras import ops
 
-from contract.sinusoids import ROUNDINGS, TABLES
-from contract.trace import tap
+from transformer_contract.sinusoids import ROUNDINGS, TABLES
+from transformer_contract.trace import tap
 from impl_keras import parts
 from impl_keras.positional import PositionalEncoding, check_length, rows
 from impl_keras.whole import rows_of

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_keras.projection import TiedProjection
 from impl_keras.whole import glorot
 

@@ -7,8 +7,8 @@ serves all layers of a stack.
 
 from keras import ops
 
-from contract.buckets import buckets
-from contract.trace import tap
+from transformer_contract.buckets import buckets
+from transformer_contract.trace import tap
 from impl_keras.whole import Layer, rows_of
 
 

@@ -1,6 +1,6 @@
 """The residual connection of most later models: x + Sublayer(norm(x))."""
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_keras.residual import Residual
 
 

@@ -8,8 +8,8 @@ al. 2021). The tables are float64 whatever the model is (R7).
 
 from keras import ops
 
-from contract import rotary
-from contract.trace import tap
+from transformer_contract import rotary
+from transformer_contract.trace import tap
 from impl_keras.positional import check_length, rows
 from impl_keras.whole import Layer
 

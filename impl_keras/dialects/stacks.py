@@ -4,7 +4,7 @@ Where residual connections normalise first, a stack's last sum is normalised by
 a norm of its own (R11). Relative positions are the first layer's (R45).
 """
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_keras import parts
 from impl_keras.decoder import Decoder
 from impl_keras.dialects.relative import tie

@@ -7,8 +7,8 @@ attention is the readable form's.
 A dialect's methods stand above these, and call them by ``super()``.
 """
 
-from contract import dropping
-from contract.trace import tap
+from transformer_contract import dropping
+from transformer_contract.trace import tap
 from impl_keras import attention
 from impl_keras.dialects import attention as dialects
 from impl_keras.fast import blocks, packing

@@ -3,9 +3,9 @@
 import keras
 import numpy as np
 
-from contract import fast_forms
-from contract.batch import check_inputs, check_search
-from contract.weights import no_weights
+from transformer_contract import fast_forms
+from transformer_contract.batch import check_inputs, check_search
+from transformer_contract.weights import no_weights
 from impl_keras import engine
 from impl_keras.attention import MultiHeadAttention
 from impl_keras.dialects.attention import (

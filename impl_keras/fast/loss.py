@@ -5,7 +5,7 @@ Of log p it would keep all; here the gradient is made of the logits again.
 
 from keras import ops
 
-from contract.smoothing import SMOOTHINGS
+from transformer_contract.smoothing import SMOOTHINGS
 
 
 def cross_entropy(logits, labels, pad_id, label_smoothing, smoothing):

@@ -1,9 +1,9 @@
 """A batch as one row, without the padding behind its rows where that pays.
 
-What is packed is [1 N F]; see contract.packing. Attention spreads it out again,
-to [B T F], for a query must meet the keys of its own row. Each way is the
-other's gradient, and both look up rows, which XLA does faster than it adds to
-them.
+What is packed is [1 N F]; see the contract's packing. Attention spreads it out
+again, to [B T F], for a query must meet the keys of its own row. Each way is
+the other's gradient, and both look up rows, which XLA does faster than it adds
+to them.
 
 keras: a layer's call takes tensors alone, so that attention is not told what is
 packed: it looks here, in the run that is open.

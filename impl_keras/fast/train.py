@@ -4,8 +4,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from contract import packing
-from contract.dropping import dropping, places
+from transformer_contract import packing
+from transformer_contract.dropping import dropping, places
 from impl_keras import parts, random, train
 from impl_keras.fast.dropout import draw
 from impl_keras.fast.loss import cross_entropy

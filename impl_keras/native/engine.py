@@ -1,6 +1,6 @@
 """The native form's engine; functions without one are the readable engine's."""
 
-from contract.errors import InputError
+from transformer_contract.errors import InputError
 from impl_keras import engine
 from impl_keras.engine import on
 from impl_keras.native.model import Transformer

@@ -12,8 +12,8 @@ import math
 import keras
 from keras import layers, ops
 
-from contract import chosen
-from contract.errors import InputError
+from transformer_contract import chosen
+from transformer_contract.errors import InputError
 from impl_keras import public
 from impl_keras.positional import position_table
 from impl_keras.whole import glorot, rows_of

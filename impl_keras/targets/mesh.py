@@ -14,10 +14,10 @@ from keras.distribution import (
     DataParallel, DeviceMesh, LayoutMap, ModelParallel, TensorLayout,
     distribute_tensor, list_devices)
 
-from contract.batch import check_inputs, check_pairs, check_search
-from contract.dropping import dropping
-from contract.errors import InputError, amount
-from contract.sharding import divided_axis
+from transformer_contract.batch import check_inputs, check_pairs, check_search
+from transformer_contract.dropping import dropping
+from transformer_contract.errors import InputError, amount
+from transformer_contract.sharding import divided_axis
 from impl_keras import parts
 from impl_keras.engine import drawn, home, on, ours, to_native, to_numpy
 from impl_keras.fast import engine, search, train

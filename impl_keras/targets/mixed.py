@@ -9,10 +9,11 @@ import contextlib
 import keras
 from keras import ops
 
-from contract.batch import check_inputs, check_one_batch, check_pairs
-from contract.dropping import dropping
-from contract.loss_scale import LossScale
-from contract.scaled_steps import SHARED, scaled_step
+from transformer_contract.batch import (
+    check_inputs, check_one_batch, check_pairs)
+from transformer_contract.dropping import dropping
+from transformer_contract.loss_scale import LossScale
+from transformer_contract.scaled_steps import SHARED, scaled_step
 from impl_keras import engine, random, train
 from impl_keras.engine import drawn, home, on, ours, to_native, to_numpy
 from impl_keras.gradients import value_and_gradients

@@ -4,7 +4,7 @@ import tempfile
 
 import keras
 
-from contract import onnx_session
+from transformer_contract import onnx_session
 from impl_keras.engine import home, on, ours, to_native, to_numpy
 from impl_keras.gradients import value_and_gradients
 from impl_keras.loss import cross_entropy

@@ -2,8 +2,8 @@
 
 import keras
 
-from contract import onnx_session
-from contract.onnx_session import INPUTS, OUTPUT
+from transformer_contract import onnx_session
+from transformer_contract.onnx_session import INPUTS, OUTPUT
 from impl_keras.engine import home, to_native
 
 #: What the exporter needs beside TensorFlow.

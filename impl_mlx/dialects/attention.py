@@ -6,7 +6,7 @@ position. T5 does not divide scores, and adds a number to them by distance.
 
 import mlx.core as mx
 
-from contract.schema import BIASED
+from transformer_contract.schema import BIASED
 from impl_mlx.attention import MultiHeadAttention, masked_softmax
 from impl_mlx.dialects.relative import RELATIVES
 from impl_mlx.dialects.rotary import ROTARIES

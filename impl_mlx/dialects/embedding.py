@@ -3,7 +3,7 @@
 import mlx.core as mx
 import mlx.nn as nn
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_mlx.embedding import TokenEmbedding
 from impl_mlx.linear import Table
 

@@ -11,7 +11,7 @@ import math
 import mlx.core as mx
 import mlx.nn as nn
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_mlx.dropout import Dropout
 from impl_mlx.exact import erfc, sigmoid
 from impl_mlx.feed_forward import FeedForward

@@ -6,7 +6,7 @@ activation and a norm (R57). The projection follows, tied, with a bias (R50).
 
 import mlx.nn as nn
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_mlx import parts
 from impl_mlx.dialects.feed_forward import ACTIVATIONS
 from impl_mlx.linear import Linear

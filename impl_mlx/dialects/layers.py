@@ -2,7 +2,7 @@
 
 import mlx.nn as nn
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_mlx import parts
 from impl_mlx.decoder import DecoderLayer
 from impl_mlx.encoder import EncoderLayer

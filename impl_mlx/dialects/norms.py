@@ -10,7 +10,7 @@
 import mlx.core as mx
 import mlx.nn as nn
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_mlx.exact import mean_of
 from impl_mlx.layer_norm import LayerNorm
 

@@ -7,7 +7,7 @@ Both are called as a Transformer is, and leave aside what is of the other stack
 import mlx.core as mx
 import mlx.nn as nn
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_mlx import parts, public
 from impl_mlx.dialects.output import Output
 from impl_mlx.dialects.stacks import CausalStack

@@ -2,7 +2,7 @@
 
 import math
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_mlx import parts
 from impl_mlx.dialects.head import TransformHead
 from impl_mlx.projection import log_softmax

@@ -5,9 +5,9 @@ Some leave padding out of the count, or normalise the sum before dropout.
 
 import mlx.core as mx
 
-from contract import checks
-from contract.sinusoids import ROUNDINGS, TABLES
-from contract.trace import tap
+from transformer_contract import checks
+from transformer_contract.sinusoids import ROUNDINGS, TABLES
+from transformer_contract.trace import tap
 from impl_mlx import parts
 from impl_mlx.linear import uniform_rows
 from impl_mlx.positional import PositionalEncoding

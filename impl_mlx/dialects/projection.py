@@ -2,7 +2,7 @@
 
 import mlx.core as mx
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_mlx.linear import Linear
 from impl_mlx.projection import TiedProjection
 

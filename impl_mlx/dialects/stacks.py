@@ -6,7 +6,7 @@ a norm of its own (R11). Relative positions are the first layer's (R45).
 
 import mlx.nn as nn
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_mlx import parts
 from impl_mlx.decoder import Decoder
 from impl_mlx.dialects.relative import tie

@@ -7,12 +7,12 @@ import mlx.core as mx
 import mlx.nn as nn
 import numpy as np
 
-from contract import chosen
-from contract.batch import check_inputs, check_search
-from contract.errors import InputError
-from contract.leaves import Weight
-from contract.schema import schema
-from contract.weights import check
+from transformer_contract import chosen
+from transformer_contract.batch import check_inputs, check_search
+from transformer_contract.errors import InputError
+from transformer_contract.leaves import Weight
+from transformer_contract.schema import schema
+from transformer_contract.weights import check
 from impl_mlx import engine, parts
 from impl_mlx.dropout import evaluating
 from impl_mlx.engine import on, to_native, to_numpy

@@ -21,7 +21,7 @@ import math
 import mlx.core as mx
 import mlx.nn as nn
 
-from contract import checks
+from transformer_contract import checks
 from impl_mlx.positional import position_table
 
 

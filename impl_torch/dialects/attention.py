@@ -6,7 +6,7 @@ position. T5 does not divide scores, and adds a number to them by distance.
 
 import torch
 
-from contract.schema import BIASED
+from transformer_contract.schema import BIASED
 from impl_torch.attention import MultiHeadAttention, masked_softmax
 from impl_torch.dialects.relative import RELATIVES
 from impl_torch.dialects.rotary import ROTARIES

@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_torch.embedding import TokenEmbedding
 from impl_torch.linear import Table
 

@@ -11,7 +11,7 @@ import math
 import torch
 from torch import nn
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_torch.dropout import Dropout
 from impl_torch.feed_forward import FeedForward
 from impl_torch.linear import Linear

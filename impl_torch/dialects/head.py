@@ -6,7 +6,7 @@ activation and a norm (R57). The projection follows, tied, with a bias (R50).
 
 from torch import nn
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_torch import parts
 from impl_torch.dialects.feed_forward import ACTIVATIONS
 from impl_torch.linear import Linear

@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_torch import parts
 from impl_torch.decoder import DecoderLayer
 from impl_torch.encoder import EncoderLayer

@@ -10,7 +10,7 @@
 import torch
 from torch import nn
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_torch.layer_norm import LayerNorm
 
 

@@ -7,7 +7,7 @@ Both are called as a Transformer is, and leave aside what is of the other stack
 import torch
 from torch import nn
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_torch import parts, public
 from impl_torch.dialects.masks import prompt_mask
 from impl_torch.dialects.output import Output

@@ -2,7 +2,7 @@
 
 import math
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_torch import parts
 from impl_torch.dialects.head import TransformHead
 from impl_torch.projection import log_softmax

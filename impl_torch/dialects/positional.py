@@ -6,9 +6,9 @@ Some leave padding out of the count, or normalise the sum before dropout.
 import torch
 from torch import nn
 
-from contract import checks
-from contract.sinusoids import ROUNDINGS, TABLES
-from contract.trace import tap
+from transformer_contract import checks
+from transformer_contract.sinusoids import ROUNDINGS, TABLES
+from transformer_contract.trace import tap
 from impl_torch import parts
 from impl_torch.dropout import Dropout
 from impl_torch.linear import uniform_rows

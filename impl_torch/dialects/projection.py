@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_torch.linear import Linear
 from impl_torch.projection import TiedProjection
 

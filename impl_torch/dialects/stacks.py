@@ -6,7 +6,7 @@ a norm of its own (R11). Relative positions are the first layer's (R45).
 
 from torch import nn
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_torch import parts
 from impl_torch.decoder import Decoder
 from impl_torch.dialects.relative import tie

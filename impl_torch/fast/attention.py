@@ -10,8 +10,8 @@ import contextlib
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from contract import checks, dropping
-from contract.trace import tap
+from transformer_contract import checks, dropping
+from transformer_contract.trace import tap
 from impl_torch import attention
 from impl_torch.dialects import attention as dialects
 from impl_torch.fast.packing import Attending, spread

@@ -3,10 +3,10 @@
 import torch
 from torch import nn
 
-from contract import fast_forms
-from contract.batch import check_inputs, check_search
-from contract.config import CHOICES
-from contract.weights import no_weights
+from transformer_contract import fast_forms
+from transformer_contract.batch import check_inputs, check_search
+from transformer_contract.config import CHOICES
+from transformer_contract.weights import no_weights
 from impl_torch import engine
 from impl_torch.attention import MultiHeadAttention
 from impl_torch.dialects.attention import (

@@ -2,7 +2,7 @@
 
 import torch
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_torch import feed_forward
 
 

@@ -2,7 +2,7 @@
 
 from torch.nn import functional as F
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_torch import layer_norm
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from contract import trace
+from transformer_contract import trace
 from impl_torch.fast import linear
 
 #: Tokens of a search from which on a copy of the weights pays.

@@ -12,7 +12,7 @@ import torch
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from impl_torch import linear as plain
 from impl_torch import projection
 from impl_torch.dialects import projection as dialects

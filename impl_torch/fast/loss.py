@@ -7,7 +7,7 @@ keep the logits for them.
 
 import torch
 
-from contract.smoothing import SMOOTHINGS
+from transformer_contract.smoothing import SMOOTHINGS
 from impl_torch.fast.linear import product
 
 #: Scores that are worked on at once.

@@ -6,8 +6,8 @@ weights and moments change in place, in one pass over all.
 
 import torch
 
-from contract.dropping import dropping, places
-from contract.packing import pack_kept
+from transformer_contract.dropping import dropping, places
+from transformer_contract.packing import pack_kept
 from impl_torch import parts, random, train
 from impl_torch.dialects.output import Output
 from impl_torch.fast import optimizer

@@ -8,11 +8,11 @@ import contextlib
 import numpy as np
 import torch
 
-from contract import chosen
-from contract.batch import check_inputs, check_search
-from contract.errors import InputError
-from contract.schema import schema
-from contract.weights import check
+from transformer_contract import chosen
+from transformer_contract.batch import check_inputs, check_search
+from transformer_contract.errors import InputError
+from transformer_contract.schema import schema
+from transformer_contract.weights import check
 from impl_torch import engine, parts
 from impl_torch.dropout import evaluating
 from impl_torch.engine import on, to_native, to_numpy

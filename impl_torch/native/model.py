@@ -19,7 +19,7 @@ import math
 import torch
 from torch import nn
 
-from contract import checks
+from transformer_contract import checks
 from impl_torch.positional import position_table
 
 

@@ -22,11 +22,11 @@ from torch.distributed.tensor.parallel import (
     ColwiseParallel, ParallelStyle, RowwiseParallel, parallelize_module)
 from torch.nn.parallel import DistributedDataParallel
 
-from contract.batch import check_inputs, check_pairs, check_search
-from contract.dropping import dropping, places
-from contract.errors import InputError
-from contract.sharding import divided_axis
-from contract.weights import part
+from transformer_contract.batch import check_inputs, check_pairs, check_search
+from transformer_contract.dropping import dropping, places
+from transformer_contract.errors import InputError
+from transformer_contract.sharding import divided_axis
+from transformer_contract.weights import part
 from impl_torch import engine, parts, random, train
 from impl_torch.engine import drawn, exported, to_native, to_numpy
 from impl_torch.loss import cross_entropy

@@ -8,10 +8,11 @@ import contextlib
 
 import torch
 
-from contract.batch import check_inputs, check_one_batch, check_pairs
-from contract.dropping import dropping
-from contract.loss_scale import LossScale
-from contract.scaled_steps import SHARED, scaled_step
+from transformer_contract.batch import (
+    check_inputs, check_one_batch, check_pairs)
+from transformer_contract.dropping import dropping
+from transformer_contract.loss_scale import LossScale
+from transformer_contract.scaled_steps import SHARED, scaled_step
 from impl_torch import engine, random, train
 from impl_torch.engine import drawn, exported, on, to_native, to_numpy
 from impl_torch.loss import cross_entropy

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch._dynamo import utils as dynamo
 
-from contract import onnx_session
+from transformer_contract import onnx_session
 from impl_torch import engine
 from impl_torch.engine import on, to_native, to_numpy
 from impl_torch.loss import cross_entropy

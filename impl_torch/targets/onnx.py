@@ -8,8 +8,8 @@ import warnings
 import numpy as np
 import torch
 
-from contract import onnx_session
-from contract.onnx_session import INPUTS, OUTPUT
+from transformer_contract import onnx_session
+from transformer_contract.onnx_session import INPUTS, OUTPUT
 from impl_torch.engine import to_native
 from impl_torch.parameters import home
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from contract.errors import InputError
+from transformer_contract.errors import InputError
 from parity.causes.deciding import Side, decide
 from parity.comparison.compare import compare
 from parity.comparison.result import Comparison

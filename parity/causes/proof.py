@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from contract.weights import probe_weights
+from transformer_contract.weights import probe_weights
 from parity.causes.cause import Cause
 from parity.causes.diagnose import Diagnosis, GradientDiagnosis
 from parity.causes.faults import generation, gradients, training_steps

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from contract.buckets import boundaries
+from transformer_contract.buckets import boundaries
 
 #: The greatest distances that are tried, T5's own first.
 GREATEST = 128, 64, 32, 256, 20, 16

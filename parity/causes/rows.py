@@ -1,6 +1,6 @@
 """Why a port diverges, from a row of the check's report."""
 
-from contract.config import PRESETS
+from transformer_contract.config import PRESETS
 from parity.causes.diagnose import Diagnosis, GradientDiagnosis
 from parity.causes.search_diagnosis import diagnosis_of
 from parity.causes.training_diagnosis import TrainingDiagnosis, run_of_row

@@ -4,7 +4,7 @@ import types
 
 import numpy as np
 
-from contract.config import PRESETS
+from transformer_contract.config import PRESETS
 from parity.causes.faults.generation import TOPIC
 from parity.causes.run_diagnosis import RunDiagnosis
 from parity.check import cases, generation, golden, run, search_runs

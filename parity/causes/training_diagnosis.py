@@ -6,8 +6,8 @@ import tempfile
 
 import numpy as np
 
-from contract.config import PRESETS
-from contract.weights import probe_weights
+from transformer_contract.config import PRESETS
+from transformer_contract.weights import probe_weights
 from parity.causes.faults.training_steps import CASE, TOPIC
 from parity.causes.run_diagnosis import RunDiagnosis
 from parity.check import cases, lockstep, training_runs

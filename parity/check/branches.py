@@ -12,10 +12,10 @@ from unittest import mock
 
 import numpy as np
 
-from contract.batch import Batch
-from contract.config import PLAIN
-from contract.training import TrainingConfig
-from contract.weights import probe_weights
+from transformer_contract.batch import Batch
+from transformer_contract.config import PLAIN
+from transformer_contract.training import TrainingConfig
+from transformer_contract.weights import probe_weights
 from parity.check import cases
 
 #: A table of no whole number of blocks, whatever a block has.

@@ -9,7 +9,7 @@ import inspect
 
 import numpy as np
 
-from contract import weights
+from transformer_contract import weights
 
 #: How many arrays a model takes.
 INPUTS = 4

@@ -12,14 +12,14 @@ import functools
 
 import numpy as np
 
-from contract import random
-from contract.batch import Batch
-from contract.components import WHOLE
-from contract.config import (
+from transformer_contract import random
+from transformer_contract.batch import Batch
+from transformer_contract.components import WHOLE
+from transformer_contract.config import (
     CHOICES, PRESETS, TransformerConfig, at_test_size)
-from contract.sinusoids import TABLES
-from contract.training import TrainingConfig
-from contract.weights import part
+from transformer_contract.sinusoids import TABLES
+from transformer_contract.training import TrainingConfig
+from transformer_contract.weights import part
 
 BATCH, SOURCE, TARGET = 5, 11, 9
 
@@ -34,7 +34,7 @@ class Case:
         name: what it is called in tables.
         kind: "run" (a component), "residual", "masks", "loss", "optimizer",
             "gradients", or a key of parity.check.calls.KINDS.
-        component: a key of contract.components.COMPONENTS.
+        component: a key of transformer_contract.components.COMPONENTS.
         path: where the component stands in the model; "" is the model.
         inputs: arrays, in order.
         method: which method to run; None for the call itself.

@@ -11,11 +11,11 @@ import warnings
 
 import numpy as np
 
-from contract.batch import Batch
-from contract.fast_forms import NotAsBuilt
-from contract.generation import GenerationConfig
-from contract.training import TrainingConfig
-from contract.weights import probe_weights
+from transformer_contract.batch import Batch
+from transformer_contract.fast_forms import NotAsBuilt
+from transformer_contract.generation import GenerationConfig
+from transformer_contract.training import TrainingConfig
+from transformer_contract.weights import probe_weights
 from parity.check import cases
 from parity.check.branches import CONFIG, lowered
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from contract.config import DEPENDENT
+from transformer_contract.config import DEPENDENT
 from parity.check import (
     calls, covering, face, long, search_conditions, training_runs, wide)
 

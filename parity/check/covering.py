@@ -8,7 +8,7 @@ read from the config, so that a new word is covered the day it is added.
 import dataclasses
 import itertools
 
-from contract import config
+from transformer_contract import config
 
 
 def choices():

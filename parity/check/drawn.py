@@ -14,14 +14,14 @@ import functools
 
 import numpy as np
 
-import contract.generation
-import contract.training
-from contract import random
-from contract.batch import Batch
-from contract.config import DEPENDENT, PLAIN, TransformerConfig
-from contract.generation import GenerationConfig
-from contract.training import TrainingConfig
-from contract.weights import probe_weights
+import transformer_contract.generation
+import transformer_contract.training
+from transformer_contract import random
+from transformer_contract.batch import Batch
+from transformer_contract.config import DEPENDENT, PLAIN, TransformerConfig
+from transformer_contract.generation import GenerationConfig
+from transformer_contract.training import TrainingConfig
+from transformer_contract.weights import probe_weights
 from parity.check import cases, covering, kinks, training_runs, wide
 from parity.check.cases import Case
 from parity.check.generation import SearchCase
@@ -270,7 +270,7 @@ class DrawnModel:
         """Its TrainingRun; None where rounding would be learned."""
         deal, config = self.deal, self.config
         _, source, target = self.shape
-        words = deal.several(contract.training.CHOICES | {
+        words = deal.several(transformer_contract.training.CHOICES | {
             "masks": ("named",)}) | deal.several(TRAININGS)
         deep = self.far == "layers"
         if deep or self.gradients is None or not training_runs.go_together(
@@ -300,7 +300,7 @@ class DrawnModel:
         if config.stacks == "encoder" or self.costly:
             return None
         words = deal.several(
-            contract.generation.CHOICES | SEARCHES) | {
+            transformer_contract.generation.CHOICES | SEARCHES) | {
                 "top_p_of_top_k": deal("top_p_of_top_k", (False, True)),
                 "allow_padding": not config.position_padding and deal(
                     "allow_padding", (False, True))}

@@ -8,12 +8,12 @@ import importlib
 
 import numpy as np
 
-from contract.batch import Batch
-from contract.config import CHOICES as WORDS_OF
-from contract.config import PLAIN
-from contract.generation import CHOICES, GenerationConfig
-from contract.training import TrainingConfig
-from contract.weights import part, probe_weights
+from transformer_contract.batch import Batch
+from transformer_contract.config import CHOICES as WORDS_OF
+from transformer_contract.config import PLAIN
+from transformer_contract.generation import CHOICES, GenerationConfig
+from transformer_contract.training import TrainingConfig
+from transformer_contract.weights import part, probe_weights
 from parity.check import cases
 
 #: Where a block of keys that a port might keep ends, and one more.

@@ -9,12 +9,12 @@ import importlib
 
 import numpy as np
 
-from contract.batch import Batch
-from contract.components import WHOLE
-from contract.config import CHOICES, PRESETS, at_test_size
-from contract.generation import GenerationConfig
-from contract.training import TrainingConfig
-from contract.weights import part, probe_weights
+from transformer_contract.batch import Batch
+from transformer_contract.components import WHOLE
+from transformer_contract.config import CHOICES, PRESETS, at_test_size
+from transformer_contract.generation import GenerationConfig
+from transformer_contract.training import TrainingConfig
+from transformer_contract.weights import part, probe_weights
 from parity import ports
 from parity.check import (
     branches, cases, changed_models, edges, fast_searches, golden, search_runs,

@@ -9,12 +9,12 @@ import importlib
 
 import numpy as np
 
-from contract import random
-from contract.config import PRESETS, at_test_size
-from contract.errors import InputError
-from contract.generation import GenerationConfig
-from contract.training import TrainingConfig
-from contract.weights import initial_weights, part, probe_weights
+from transformer_contract import random
+from transformer_contract.config import PRESETS, at_test_size
+from transformer_contract.errors import InputError
+from transformer_contract.generation import GenerationConfig
+from transformer_contract.training import TrainingConfig
+from transformer_contract.weights import initial_weights, part, probe_weights
 from parity import ports
 from parity.check import cases, extremes, golden, manners, search_alone
 from parity.check.refusals import CONFIG, raises, refusals

@@ -6,10 +6,10 @@ asked, an array) of an engine, and the reference is right.
 
 import numpy as np
 
-from contract.batch import Batch
-from contract.generation import GenerationConfig
-from contract.training import TrainingConfig
-from contract.weights import probe_weights
+from transformer_contract.batch import Batch
+from transformer_contract.generation import GenerationConfig
+from transformer_contract.training import TrainingConfig
+from transformer_contract.weights import probe_weights
 from parity.check import cases
 from parity.check.branches import CONFIG, FAR, FLOAT32, lowered
 from parity.check.changed_models import STRIPS, multiplied

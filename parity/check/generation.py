@@ -16,7 +16,7 @@ import types
 
 import numpy as np
 
-from contract.generation import CHOICES, GenerationConfig
+from transformer_contract.generation import CHOICES, GenerationConfig
 from parity.check.margins import margins
 from parity.check.runners import InputsChanged, arrays_by_name
 from parity.numerics import tolerances

@@ -13,13 +13,13 @@ import tempfile
 
 import numpy as np
 
-from contract import weights
-from contract.config import PRESETS, TransformerConfig
-from contract.files import told, write_whole
-from contract.schema import schema
-from contract.shipped import (
+from transformer_contract import weights
+from transformer_contract.config import PRESETS, TransformerConfig
+from transformer_contract.files import told, write_whole
+from transformer_contract.schema import schema
+from transformer_contract.shipped import (
     SUMS, WEIGHTS, digest, list_sums, sound, sums)
-from contract.tokenizer import Tokenizer, read_pairs
+from transformer_contract.tokenizer import Tokenizer, read_pairs
 from parity import ports
 from parity.check import cases
 from parity.numerics.comparator import DIVERGENCE, compare
@@ -42,7 +42,7 @@ README = """\
 # Weights
 
 One small random weight file for each preset, at test size, in float64, under
-the canonical names (`contract/schema.py`), and in `golden/` the NumPy
+the canonical names (the contract's `schema.py`), and in `golden/` the NumPy
 reference's outputs on a padded batch: the batch as `in.*`, the outputs as
 `out.*`. No scale is 1 and no bias is 0, so that leaving one out changes the
 outputs. `SHA256SUMS` has the hashes.

@@ -1,6 +1,6 @@
 """Weights with which no ReLU's input is so small that rounding decides it."""
 
-from contract.weights import probe_weights
+from transformer_contract.weights import probe_weights
 from parity.check.runners import Reference
 
 #: How many weights are tried.

@@ -28,9 +28,9 @@ import pathlib
 import re
 import typing
 
-from contract.errors import InputError
-from contract.files import check_ordinary, write_whole
-from contract.shipped import LEDGER
+from transformer_contract.errors import InputError
+from transformer_contract.files import check_ordinary, write_whole
+from transformer_contract.shipped import LEDGER
 from parity.numerics import dtypes
 from parity.numerics.comparator import DIVERGENCE
 

@@ -22,9 +22,9 @@ import tempfile
 
 import numpy as np
 
-from contract import checkpoint, weights
-from contract.batch import Batch
-from contract.weights import part, probe_weights
+from transformer_contract import checkpoint, weights
+from transformer_contract.batch import Batch
+from transformer_contract.weights import part, probe_weights
 from parity import ports
 from parity.check import workers
 from parity.check.runners import InputsChanged, own_error

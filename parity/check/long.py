@@ -10,8 +10,8 @@ far apart, so that the highest of a query is now in one block, now in another.
 import dataclasses
 import functools
 
-from contract.config import PLAIN
-from contract.weights import probe_weights
+from transformer_contract.config import PLAIN
+from transformer_contract.weights import probe_weights
 from parity.check import cases, wide
 from parity.check.cases import Case
 

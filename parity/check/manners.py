@@ -20,9 +20,9 @@ import warnings
 
 import numpy as np
 
-from contract.config import PRESETS, at_test_size
-from contract.generation import GenerationConfig
-from contract.training import TrainingConfig
+from transformer_contract.config import PRESETS, at_test_size
+from transformer_contract.generation import GenerationConfig
+from transformer_contract.training import TrainingConfig
 from parity.check import cases, golden
 
 #: The model: one whose steps have been compiled already where that is needed.

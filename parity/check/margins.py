@@ -9,7 +9,7 @@ about a port.
 
 import numpy as np
 
-from contract.trace import recording
+from transformer_contract.trace import recording
 
 
 class Margins:

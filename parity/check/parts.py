@@ -8,7 +8,7 @@ import copy
 import itertools
 import time
 
-from contract.errors import amount
+from transformer_contract.errors import amount
 from parity import shortage
 from parity.check import (
     asked, cases, face, generation, kinks, lockstep, training_runs, workers)

@@ -12,13 +12,13 @@ import re
 
 import numpy as np
 
-from contract import sound
-from contract.checkpoints.folder import Checkpoint, read, read_file
-from contract.components import WHOLE
-from contract.dialects import searches, table
-from contract.errors import InputError
-from contract.generation import an_id_beside
-from contract.weights import finite, part
+from transformer_contract import sound
+from transformer_contract.checkpoints.folder import Checkpoint, read, read_file
+from transformer_contract.components import WHOLE
+from transformer_contract.dialects import searches, table
+from transformer_contract.errors import InputError
+from transformer_contract.generation import an_id_beside
+from transformer_contract.weights import finite, part
 from parity import ports
 from parity.numerics.comparator import relative_error
 from parity.numerics.tolerances import FLOAT64_LIMIT, limit

@@ -5,12 +5,12 @@ The functions yield (what is asked, whether the answer is right).
 
 import numpy as np
 
-from contract.batch import Batch
-from contract.config import PRESETS, at_test_size
-from contract.errors import InputError
-from contract.generation import GenerationConfig
-from contract.training import TrainingConfig
-from contract.weights import initial_weights, part
+from transformer_contract.batch import Batch
+from transformer_contract.config import PRESETS, at_test_size
+from transformer_contract.errors import InputError
+from transformer_contract.generation import GenerationConfig
+from transformer_contract.training import TrainingConfig
+from transformer_contract.weights import initial_weights, part
 from parity.check import cases, golden
 
 CONFIG = at_test_size(PRESETS["complete"])

@@ -12,9 +12,9 @@ import time
 
 from threadpoolctl import threadpool_limits
 
-from contract.batch import Batch
-from contract.config import PRESETS
-from contract.weights import probe_weights
+from transformer_contract.batch import Batch
+from transformer_contract.config import PRESETS
+from transformer_contract.weights import probe_weights
 from parity import shortage
 from parity.check import (
     asked, cases, drawn, extremes, face, generation, golden, long,
@@ -380,7 +380,7 @@ def here(report):
 
 def sentence_batch(count=SENTENCES):
     """Committed sentence pairs from all over the file, as a batch."""
-    from contract import tokenizer
+    from transformer_contract import tokenizer
     sources, targets = tokenizer.read_pairs()
     every = len(sources) // count
     return Batch.of_text(

@@ -5,7 +5,7 @@ import zlib
 
 import numpy as np
 
-from contract.fast_forms import FUSABLE
+from transformer_contract.fast_forms import FUSABLE
 from parity import ports
 from parity.check import calls, cases
 from parity.numerics import (

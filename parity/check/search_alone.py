@@ -13,8 +13,8 @@ import types
 
 import numpy as np
 
-from contract.generation import CHOICES, GenerationConfig
-from contract.trace import recording
+from transformer_contract.generation import CHOICES, GenerationConfig
+from transformer_contract.trace import recording
 from parity import ports
 from parity.check import cases, search_runs
 from parity.check.generation import SearchCase

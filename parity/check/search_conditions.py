@@ -3,7 +3,7 @@
 import functools
 import itertools
 
-from contract.generation import CHOICES
+from transformer_contract.generation import CHOICES
 from parity import ports
 from parity.check import covering, search_runs
 

@@ -12,9 +12,9 @@ import dataclasses
 
 import numpy as np
 
-from contract.config import PLAIN, TransformerConfig
-from contract.generation import CHOICES, GenerationConfig
-from contract.weights import probe_weights
+from transformer_contract.config import PLAIN, TransformerConfig
+from transformer_contract.generation import CHOICES, GenerationConfig
+from transformer_contract.weights import probe_weights
 from parity.check import cases, covering
 from parity.check.generation import SearchCase
 from parity.numerics.dtypes import BOTH

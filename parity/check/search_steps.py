@@ -8,9 +8,9 @@ import importlib
 
 import numpy as np
 
-from contract.generation import GenerationConfig
-from contract.trace import recording
-from contract.weights import initial_weights
+from transformer_contract.generation import GenerationConfig
+from transformer_contract.trace import recording
+from transformer_contract.weights import initial_weights
 from parity import ports
 from parity.check import search_runs
 

@@ -19,9 +19,9 @@ import pathlib
 import re
 from unittest import mock
 
-from contract.batch import Batch
-from contract.config import PLAIN
-from contract.weights import probe_weights
+from transformer_contract.batch import Batch
+from transformer_contract.config import PLAIN
+from transformer_contract.weights import probe_weights
 from parity import ports
 from parity.check import cases, covering, environment, wide
 from parity.check.runners import EngineRunner, Reference, compare_steps

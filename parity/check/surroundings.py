@@ -11,11 +11,11 @@ import warnings
 
 import numpy as np
 
-from contract import random
-from contract.config import PRESETS, at_test_size
-from contract.generation import GenerationConfig
-from contract.training import TrainingConfig
-from contract.weights import part, probe_weights
+from transformer_contract import random
+from transformer_contract.config import PRESETS, at_test_size
+from transformer_contract.generation import GenerationConfig
+from transformer_contract.training import TrainingConfig
+from transformer_contract.weights import part, probe_weights
 from parity.check import cases, golden, training_runs
 from parity.check.refusals import raises
 from parity.numerics import dtypes

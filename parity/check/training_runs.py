@@ -20,11 +20,11 @@ import functools
 
 import numpy as np
 
-import contract.config
-import contract.training
-from contract.config import PLAIN, TransformerConfig
-from contract.errors import amount
-from contract.training import TrainingConfig
+import transformer_contract.config
+import transformer_contract.training
+from transformer_contract.config import PLAIN, TransformerConfig
+from transformer_contract.errors import amount
+from transformer_contract.training import TrainingConfig
 from parity.check import cases, covering
 from parity.numerics.dtypes import BOTH
 from parity.ports import COMPILED
@@ -63,8 +63,8 @@ STEADY_EPS = 1e-3
 
 #: Every condition: fields of both configs, and what they do not have.
 AXES = {
-    **contract.training.CHOICES,
-    **contract.config.CHOICES,
+    **transformer_contract.training.CHOICES,
+    **transformer_contract.config.CHOICES,
     "seed": (0, 7, 2**32 + 5, 2**64 - 1),
     "tokens": TOKENS,
     "clip_norm": (0.0, 0.02, 1e6),

@@ -6,11 +6,11 @@ asked, an array) of an engine, and the reference is right.
 
 import numpy as np
 
-from contract.batch import Batch
-from contract.errors import InputError
-from contract.generation import GenerationConfig
-from contract.training import TrainingConfig
-from contract.weights import probe_weights
+from transformer_contract.batch import Batch
+from transformer_contract.errors import InputError
+from transformer_contract.generation import GenerationConfig
+from transformer_contract.training import TrainingConfig
+from transformer_contract.weights import probe_weights
 from parity.check import cases
 from parity.check.edges import SMALL, WORDS, batch_of, model_of
 from parity.check.refusals import raises

@@ -14,13 +14,13 @@ import time
 
 import numpy as np
 
-from contract import weights
-from contract.components import WHOLE
-from contract.dialects import table
-from contract.errors import InputError
-from contract.schema import PROJECTIONS
-from contract.training import TrainingConfig
-from contract.weights import finite, part
+from transformer_contract import weights
+from transformer_contract.components import WHOLE
+from transformer_contract.dialects import table
+from transformer_contract.errors import InputError
+from transformer_contract.schema import PROJECTIONS
+from transformer_contract.training import TrainingConfig
+from transformer_contract.weights import finite, part
 from parity import ports
 from parity.check.peers import IO, Peer
 from parity.check.report import Report, Row

@@ -23,10 +23,11 @@ import functools
 
 import numpy as np
 
-from contract import random
-from contract.batch import Batch
-from contract.config import CHOICES, DEPENDENT, PLAIN, TransformerConfig
-from contract.weights import probe_weights
+from transformer_contract import random
+from transformer_contract.batch import Batch
+from transformer_contract.config import (
+    CHOICES, DEPENDENT, PLAIN, TransformerConfig)
+from transformer_contract.weights import probe_weights
 from parity.check import cases, covering
 from parity.check.cases import Case
 

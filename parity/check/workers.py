@@ -18,8 +18,8 @@ import warnings
 
 from threadpoolctl import threadpool_limits
 
-from contract.config import TransformerConfig
-from contract.fast_forms import NotAsBuilt
+from transformer_contract.config import TransformerConfig
+from transformer_contract.fast_forms import NotAsBuilt
 from parity import ports, shortage
 from parity.check import compiled
 from parity.check.asked import settings

@@ -8,9 +8,9 @@ from typing import Annotated, Optional
 
 import typer
 
-from contract.errors import InputError, one_of
-from contract.files import check_writable
-from contract.shipped import ROOT
+from transformer_contract.errors import InputError, one_of
+from transformer_contract.files import check_writable
+from transformer_contract.shipped import ROOT
 from parity.commands.options import Html, Json, Words
 from parity.commands.shell import told_plainly
 from parity.ports import split_words

@@ -7,9 +7,9 @@ from typing import Annotated, Optional
 import numpy as np
 import typer
 
-from contract.dialects.table import SYSTEMS
-from contract.errors import InputError, amount, one_of
-from contract.files import check_writable
+from transformer_contract.dialects.table import SYSTEMS
+from transformer_contract.errors import InputError, amount, one_of
+from transformer_contract.files import check_writable
 from parity import ports
 from parity.commands import answering
 from parity.commands.options import Markdown
@@ -243,7 +243,7 @@ def _guess(model, texts, names, dtype):
 
 def _hear(path, files, names, dtype, most):
     """Answer sounds in several ports, and say whether they agree."""
-    from contract import sound
+    from transformer_contract import sound
     from parity.runs import exchange, hearing
     out = terminal.console()
     listener = hearing.Listener(

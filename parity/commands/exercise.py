@@ -6,8 +6,8 @@ from typing import Annotated, Optional
 
 import typer
 
-from contract.errors import InputError
-from contract.files import FULL
+from transformer_contract.errors import InputError
+from transformer_contract.files import FULL
 from parity.commands.shell import said
 
 

@@ -4,8 +4,8 @@ from typing import Annotated, Optional
 
 import typer
 
-from contract.errors import InputError
-from contract.files import check_writable, write_json
+from transformer_contract.errors import InputError
+from transformer_contract.files import check_writable, write_json
 from parity import ports
 from parity.commands.options import Json
 from parity.commands.scripts import call_script, function_of, running

@@ -5,8 +5,8 @@ from typing import Annotated, Optional
 
 import typer
 
-from contract.errors import InputError
-from contract.files import told, write_whole
+from transformer_contract.errors import InputError
+from transformer_contract.files import told, write_whole
 from parity.commands.shell import told_plainly
 
 

@@ -7,8 +7,8 @@ from typing import Annotated, Optional
 import typer
 from rich.table import Table
 
-from contract.errors import InputError, amount, one_of
-from contract.files import check_writable
+from transformer_contract.errors import InputError, amount, one_of
+from transformer_contract.files import check_writable
 from parity import ports
 from parity.commands.options import unable
 from parity.commands.shell import DIVERGED, told_plainly

@@ -7,7 +7,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from contract.errors import InputError
+from transformer_contract.errors import InputError
 from parity import ports
 from parity.commands.shell import told_plainly
 from parity.render import terminal

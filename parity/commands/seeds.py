@@ -7,8 +7,8 @@ import re
 import typer
 from rich.table import Table
 
-from contract.errors import amount
-from contract.files import write_json
+from transformer_contract.errors import amount
+from transformer_contract.files import write_json
 from parity import ports
 from parity.commands.shell import DIVERGED, NOTHING
 from parity.render import terminal

@@ -14,8 +14,8 @@ import traceback
 import typer
 from typer.core import TyperGroup
 
-from contract.errors import InputError
-from contract.files import FULL
+from transformer_contract.errors import InputError
+from transformer_contract.files import FULL
 from parity import shortage
 
 DIVERGED, USAGE, MISSING, NOTHING = 1, 2, 3, 4

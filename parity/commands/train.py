@@ -13,11 +13,11 @@ from rich.progress import (
     TimeRemainingColumn)
 from rich.table import Table
 
-from contract.config import PRESETS, preset
-from contract.config import CHOICES as MODEL_CHOICES
-from contract.errors import InputError, amount, one_of
-from contract.files import check_writable, write_json
-from contract.training import CHOICES, TrainingConfig
+from transformer_contract.config import PRESETS, preset
+from transformer_contract.config import CHOICES as MODEL_CHOICES
+from transformer_contract.errors import InputError, amount, one_of
+from transformer_contract.files import check_writable, write_json
+from transformer_contract.training import CHOICES, TrainingConfig
 from parity import ports
 from parity.commands.options import Json
 from parity.commands.shell import INTERRUPTED, told_plainly

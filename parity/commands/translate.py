@@ -5,9 +5,9 @@ from typing import Annotated, Optional
 
 import typer
 
-from contract.errors import InputError, amount, one_of
-from contract.files import check_writable, read_text
-from contract.generation import CHOICES, GenerationConfig
+from transformer_contract.errors import InputError, amount, one_of
+from transformer_contract.files import check_writable, read_text
+from transformer_contract.generation import CHOICES, GenerationConfig
 from parity.commands.answering import names_of, respond
 from parity.commands.shell import told_plainly
 
@@ -139,7 +139,7 @@ def tokenizer(
         help="bpe, of bytes; or wordpiece.")] = "bpe",
 ):
     """Train a tokenizer from text."""
-    from contract.tokenizer import Tokenizer
+    from transformer_contract.tokenizer import Tokenizer
     with told_plainly():
         check_writable(out, read=files)
         texts = [line for path in files for line in _lines(path)]

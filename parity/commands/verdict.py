@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from contract.files import write_json
+from transformer_contract.files import write_json
 from parity import ports
 from parity.render import terminal
 

@@ -9,7 +9,7 @@ import dataclasses
 import itertools
 import re
 
-from contract.errors import visible
+from transformer_contract.errors import visible
 from parity.comparison.verdicts import OUTPUT
 from parity.numerics.comparator import ZERO
 from parity.tracing.trace import WHOLE

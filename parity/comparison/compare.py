@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 
-from contract.errors import InputError, amount, one_of
+from transformer_contract.errors import InputError, amount, one_of
 from parity.comparison.arrays import NOT_FINITE, compare_values
 from parity.comparison.belonging import (
     check_comparable, check_inputs, rearranged_back, surely)

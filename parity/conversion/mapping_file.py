@@ -4,9 +4,9 @@ import json
 import math
 import tomllib
 
-from contract.errors import InputError
-from contract.files import read_text, write_whole
-from contract.memory import check_memory
+from transformer_contract.errors import InputError
+from transformer_contract.files import read_text, write_whole
+from transformer_contract.memory import check_memory
 from parity.conversion.entry import (
     USER, MadeOf, Mapping, Taken, parsed_join)
 from parity.matching.rearrangement import SAME, parsed

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 
-from contract.shipped import PACKAGES
+from transformer_contract.shipped import PACKAGES
 from parity.course import judge, record
 
 #: How long an answer may take, in seconds.

@@ -12,8 +12,8 @@ import functools
 import importlib
 import typing
 
-from contract.errors import InputError
-from contract.shipped import LESSONS
+from transformer_contract.errors import InputError
+from transformer_contract.shipped import LESSONS
 
 FOLDERS = EXERCISES, SOLUTIONS = LESSONS / "exercises", LESSONS / "solutions"
 

@@ -5,7 +5,7 @@ import functools
 import ml_dtypes
 import numpy as np
 
-from contract.weights import part, probe_weights
+from transformer_contract.weights import part, probe_weights
 from parity import ports
 from parity.causes import catalogue
 from parity.check import cases

@@ -6,7 +6,7 @@ its record and the reference.
 
 import numpy as np
 
-from contract.errors import visible
+from transformer_contract.errors import visible
 from parity.causes import catalogue
 from parity.causes.hint import Hint
 from parity.course.record import Other

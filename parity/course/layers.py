@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from contract.schema import schema
+from transformer_contract.schema import schema
 from parity.causes.faults.putting import module_of
 from parity.causes.formulas import norm
 from parity.check import cases

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from contract.sinusoids import angles, halves_table, interleaved_table
+from transformer_contract.sinusoids import (
+    angles, halves_table, interleaved_table)
 from parity.causes.faults.putting import module_of
 from parity.check.cases import ids, values
 from parity.course.exercise import Exercise

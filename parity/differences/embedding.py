@@ -44,7 +44,7 @@ def _layout_effect():
 
 def _reference_layout(layout):
     """Whether the second feature at position 1 is a cosine or a sine."""
-    from contract.config import preset
+    from transformer_contract.config import preset
     engine = ports.engine("numpy")
     config = preset("practical").replace(
         d_model=8, n_heads=2, max_length=4, positions=layout)

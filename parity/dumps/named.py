@@ -22,11 +22,11 @@ import re
 import ml_dtypes  # noqa: F401  teaches NumPy bfloat16
 import numpy as np
 
-from contract.checkpoints import folder as checkpoints
-from contract.checkpoints import torch_archive
-from contract.errors import InputError, visible
-from contract.files import check_ordinary, read_text
-from contract.memory import check_memory
+from transformer_contract.checkpoints import folder as checkpoints
+from transformer_contract.checkpoints import torch_archive
+from transformer_contract.errors import InputError, visible
+from transformer_contract.files import check_ordinary, read_text
+from transformer_contract.memory import check_memory
 from parity.tracing.trace import MODULE, WHOLE, Step, Trace, is_float
 
 #: The file of names, what its first line begins with, and the version read.

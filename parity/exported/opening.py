@@ -3,7 +3,7 @@
 import pathlib
 import sys
 
-from contract.errors import InputError
+from transformer_contract.errors import InputError
 from parity.exported import onnx_file
 from parity.exported.model import ExportedModel
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from contract.errors import amount
+from transformer_contract.errors import amount
 from parity.inputs.texts import changed
 
 

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from contract.errors import visible
+from transformer_contract.errors import visible
 from parity.causes.hint import held
 from parity.comparison.arrays import compare_values
 from parity.comparison.result import INCOMPLETE, NOTHING

@@ -11,11 +11,12 @@ import pathlib
 
 import numpy as np
 
-from contract import onnx_session, weights
-from contract.checkpoints.folder import read_json
-from contract.errors import InputError, is_whole, one_of
-from contract.files import check_ordinary, new_folder, told, write_json
-from contract.onnx_session import INPUTS
+from transformer_contract import onnx_session, weights
+from transformer_contract.checkpoints.folder import read_json
+from transformer_contract.errors import InputError, is_whole, one_of
+from transformer_contract.files import (
+    check_ordinary, new_folder, told, write_json)
+from transformer_contract.onnx_session import INPUTS
 from parity import ports
 from parity.check import cases
 from parity.check.runners import Reference

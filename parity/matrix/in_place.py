@@ -17,9 +17,9 @@ import time
 
 import numpy as np
 
-from contract import random
-from contract.batch import Batch
-from contract.weights import probe_weights
+from transformer_contract import random
+from transformer_contract.batch import Batch
+from transformer_contract.weights import probe_weights
 from parity import ports
 from parity.check import cases, lockstep
 from parity.matrix import meshes, processes

@@ -11,7 +11,7 @@ from unittest import mock
 
 import numpy as np
 
-from contract.sharding import divided_axis
+from transformer_contract.sharding import divided_axis
 from parity.numerics.comparator import DIVERGENCE, compare
 from parity.numerics.tolerances import FLOAT64_GRADIENT
 

@@ -11,12 +11,12 @@ import time
 
 import numpy as np
 
-from contract.batch import Batch
-from contract.errors import amount
-from contract.generation import GenerationConfig
-from contract.sharding import copies
-from contract.training import TrainingConfig
-from contract.weights import probe_weights
+from transformer_contract.batch import Batch
+from transformer_contract.errors import amount
+from transformer_contract.generation import GenerationConfig
+from transformer_contract.sharding import copies
+from transformer_contract.training import TrainingConfig
+from transformer_contract.weights import probe_weights
 from parity import ports
 from parity.check import cases, kinks, lockstep, training_runs
 from parity.check.runners import EngineRunner, compare_steps

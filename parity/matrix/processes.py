@@ -12,8 +12,8 @@ import pathlib
 import tempfile
 import time
 
-from contract.errors import InputError
-from contract.sharding import check_mesh
+from transformer_contract.errors import InputError
+from transformer_contract.sharding import check_mesh
 from parity.check import asked, workers
 from parity.matrix.meshes import Rank, unlike
 from parity.ports import NotChecked

@@ -15,11 +15,11 @@ from unittest import mock
 
 import numpy as np
 
-from contract.batch import check_inputs
-from contract.dropping import dropping
-from contract.loss_scale import LossScale
-from contract.scaled_steps import scaled_step
-from contract.training import TrainingConfig
+from transformer_contract.batch import check_inputs
+from transformer_contract.dropping import dropping
+from transformer_contract.loss_scale import LossScale
+from transformer_contract.scaled_steps import scaled_step
+from transformer_contract.training import TrainingConfig
 from parity import ports
 from parity.check import cases, golden, training_runs
 from parity.check.runners import EngineRunner, own_error

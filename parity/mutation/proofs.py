@@ -12,11 +12,11 @@ import math
 
 import numpy as np
 
-from contract import random, weights
-from contract.config import CHOICES, PRESETS, at_test_size
-from contract.generation import GenerationConfig
-from contract.schema import schema
-from contract.trace import recording
+from transformer_contract import random, weights
+from transformer_contract.config import CHOICES, PRESETS, at_test_size
+from transformer_contract.generation import GenerationConfig
+from transformer_contract.schema import schema
+from transformer_contract.trace import recording
 from parity import ports
 from parity.check import cases, golden
 from parity.numerics import rounding

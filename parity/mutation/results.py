@@ -5,8 +5,8 @@ import dataclasses
 import json
 import time
 
-from contract.errors import InputError
-from contract.files import write_json
+from transformer_contract.errors import InputError
+from transformer_contract.files import write_json
 from parity.mutation import equivalent
 from parity.mutation.mutants import Mutant, digest
 

@@ -1,8 +1,8 @@
 """Words that are easily taken for one another: the twin of a name or text."""
 
-import contract.config
-import contract.generation
-import contract.training
+import transformer_contract.config
+import transformer_contract.generation
+import transformer_contract.training
 
 #: Whole names, and the other of the pair.
 PAIRS = (
@@ -42,8 +42,9 @@ WHOLE, PART = both_ways(PAIRS), both_ways(PARTS)
 def chosen():
     """Each word of a choice -> the next word of that choice."""
     found = {}
-    for choices in (contract.config.CHOICES, contract.generation.CHOICES,
-                    contract.training.CHOICES):
+    for choices in (transformer_contract.config.CHOICES,
+                    transformer_contract.generation.CHOICES,
+                    transformer_contract.training.CHOICES):
         for allowed in choices.values():
             found |= zip(allowed, (*allowed[1:], allowed[0]))
     return found

@@ -7,7 +7,7 @@ here a product of float32 matrices is measured, to prove that they took effect.
 
 import numpy as np
 
-from contract import random
+from transformer_contract import random
 from parity.numerics.dtypes import EPS
 
 SIZE = 256

@@ -5,7 +5,7 @@ import functools
 import sys
 from unittest import mock
 
-from contract.errors import InputError
+from transformer_contract.errors import InputError
 
 
 def imported(package):

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from contract.dialects.rows import SAME, Entry, linear
+from transformer_contract.dialects.rows import SAME, Entry, linear
 
 
 def with_ends(dialect):

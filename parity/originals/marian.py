@@ -8,8 +8,8 @@ import subprocess
 
 import numpy as np
 
-from contract.dialects.table import SYSTEMS
-from contract.errors import InputError
+from transformer_contract.dialects.table import SYSTEMS
+from transformer_contract.errors import InputError
 
 MARIAN = SYSTEMS["marian"]
 

@@ -13,10 +13,10 @@ import typing
 
 import numpy as np
 
-from contract.batch import Batch
-from contract.generation import GenerationConfig
-from contract.training import TrainingConfig
-from contract.weights import probe_weights
+from transformer_contract.batch import Batch
+from transformer_contract.generation import GenerationConfig
+from transformer_contract.training import TrainingConfig
+from transformer_contract.weights import probe_weights
 from parity.check.margins import margins
 from parity.numerics import zero_gradients
 from parity.numerics.comparator import MATCH, ZERO, compare, relative_error

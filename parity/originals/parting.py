@@ -5,10 +5,10 @@ weight has the same name and shape, the same weights; what only one of them has
 is drawn for it.
 """
 
-from contract.batch import Batch
-from contract.dialects.rows import names_of
-from contract.tokenizer import Tokenizer, read_pairs
-from contract.weights import initial_weights
+from transformer_contract.batch import Batch
+from transformer_contract.dialects.rows import names_of
+from transformer_contract.tokenizer import Tokenizer, read_pairs
+from transformer_contract.weights import initial_weights
 from parity import ports
 from parity.numerics.distance import finite_distance
 from parity.numerics.words import number

@@ -9,9 +9,9 @@ import dataclasses
 
 import numpy as np
 
-from contract.dialects.rows import names_of
-from contract.training import TrainingConfig
-from contract.weights import probe_weights
+from transformer_contract.dialects.rows import names_of
+from transformer_contract.training import TrainingConfig
+from transformer_contract.weights import probe_weights
 from parity.check.peers import earlier
 from parity.numerics import zero_gradients
 from parity.numerics.comparator import MATCH, ZERO, compare

@@ -4,7 +4,7 @@ import importlib
 import importlib.util
 import os
 
-from contract.dialects.table import SYSTEMS
+from transformer_contract.dialects.table import SYSTEMS
 from parity import ports
 from parity.check import compiled
 from parity.originals import marian, marian_proof, searching

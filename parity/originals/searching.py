@@ -11,8 +11,8 @@ import dataclasses
 
 import numpy as np
 
-from contract.dialects import searches
-from contract.errors import amount
+from transformer_contract.dialects import searches
+from transformer_contract.errors import amount
 from parity.check.margins import margins
 from parity.numerics.comparator import relative_error
 from parity.numerics.words import number

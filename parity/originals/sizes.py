@@ -5,7 +5,7 @@ import typing
 
 import numpy as np
 
-from contract.dialects.rows import names_of
+from transformer_contract.dialects.rows import names_of
 
 
 @dataclasses.dataclass(frozen=True)

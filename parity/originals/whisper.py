@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from contract import sound
+from transformer_contract import sound
 from parity.originals import sizes
 from parity.originals.hugging_face import HuggingFace
 

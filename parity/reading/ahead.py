@@ -11,7 +11,7 @@ import os
 import tempfile
 import threading
 
-from contract.dialects.table import SYSTEMS
+from transformer_contract.dialects.table import SYSTEMS
 from parity.check import compiled
 from parity.reading import breaking, dialects, known, lessons
 

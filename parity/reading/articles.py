@@ -4,8 +4,8 @@ import importlib
 
 import numpy as np
 
-from contract.dialects.rows import names_of
-from contract.dialects.table import DIALECTS, SYSTEMS
+from transformer_contract.dialects.rows import names_of
+from transformer_contract.dialects.table import DIALECTS, SYSTEMS
 from parity.reading import (
     breaking, dialects, errata, lessons, rulings, slides, teaching, tree)
 from parity.reading.curves import of_curves

@@ -12,7 +12,7 @@ import warnings
 
 import numpy as np
 
-from contract.generation import GenerationConfig
+from transformer_contract.generation import GenerationConfig
 from parity.causes import catalogue
 from parity.check import cases
 from parity.check.run import LONGEST

@@ -11,12 +11,12 @@ import warnings
 
 import numpy as np
 
-from contract.batch import Batch
-from contract.dialects.table import SYSTEMS
-from contract.errors import InputError
-from contract.sinusoids import TABLES
-from contract.tokenizer import Tokenizer
-from contract.weights import probe_weights
+from transformer_contract.batch import Batch
+from transformer_contract.dialects.table import SYSTEMS
+from transformer_contract.errors import InputError
+from transformer_contract.sinusoids import TABLES
+from transformer_contract.tokenizer import Tokenizer
+from transformer_contract.weights import probe_weights
 from parity import ports
 from parity.numerics.tolerances import FLOAT64_LIMIT
 from parity.numerics.words import number

@@ -11,10 +11,10 @@ import math
 import ml_dtypes
 import numpy as np
 
-from contract import checks, random
-from contract.batch import Batch
-from contract.errors import InputError
-from contract.generation import GenerationConfig
+from transformer_contract import checks, random
+from transformer_contract.batch import Batch
+from transformer_contract.errors import InputError
+from transformer_contract.generation import GenerationConfig
 from parity.check import golden
 from parity.check.run import LONGEST
 from parity.numerics.comparator import relative_error

@@ -11,7 +11,7 @@ import tomllib
 from latex2mathml.converter import convert
 from markupsafe import Markup
 
-from contract.errors import InputError
+from transformer_contract.errors import InputError
 
 TABLE = pathlib.Path(__file__).parent / "formulas.toml"
 

@@ -4,8 +4,8 @@ import inspect
 import json
 import re
 
-from contract.config import TransformerConfig
-from contract.steps import AXES
+from transformer_contract.config import TransformerConfig
+from transformer_contract.steps import AXES
 from parity.causes import catalogue
 
 #: How the headings of a page are called in answers; others are "page".

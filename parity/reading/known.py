@@ -6,7 +6,7 @@ import re
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from contract.shipped import PACKAGES
+from transformer_contract.shipped import PACKAGES
 from parity import ports
 from parity.causes import page as causes_page
 from parity.differences import registry

@@ -16,10 +16,10 @@ import tempfile
 
 import numpy as np
 
-from contract.errors import InputError
-from contract.files import write_whole
-from contract.shipped import LESSONS
-from contract.steps import read_steps
+from transformer_contract.errors import InputError
+from transformer_contract.files import write_whole
+from transformer_contract.shipped import LESSONS
+from transformer_contract.steps import read_steps
 from parity import ports
 from parity.ports import NotChecked
 from parity.reading.threads import one_thread

@@ -4,9 +4,9 @@ import collections
 import threading
 import warnings
 
-from contract.batch import Batch
-from contract.errors import InputError, amount
-from contract.generation import GenerationConfig
+from transformer_contract.batch import Batch
+from transformer_contract.errors import InputError, amount
+from transformer_contract.generation import GenerationConfig
 from parity.check.run import LONGEST
 from parity.reading.breaking import Breaking, breakable
 from parity.reading.tree import tree_of

@@ -7,8 +7,8 @@ import re
 
 from markupsafe import Markup, escape
 
-from contract.files import new_folder, told
-from contract.steps import AXES
+from transformer_contract.files import new_folder, told
+from transformer_contract.steps import AXES
 from parity.reading import (
     ahead, articles, formulas, held, index, lessons, listing, navigation,
     page_rows, rulings, sources, teaching, whole)

@@ -13,9 +13,9 @@ import tempfile
 import zipfile
 import zlib
 
-from contract.errors import InputError
-from contract.files import new_folder, told, write_whole
-from contract.shipped import INSTALLED
+from transformer_contract.errors import InputError
+from transformer_contract.files import new_folder, told, write_whole
+from transformer_contract.shipped import INSTALLED
 
 ARCHIVE = pathlib.Path(__file__).parent / "ready" / "pages.zip"
 

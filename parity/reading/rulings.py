@@ -6,8 +6,8 @@ import re
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from contract.errors import InputError
-from contract.shipped import ROOT
+from transformer_contract.errors import InputError
+from transformer_contract.shipped import ROOT
 
 
 @functools.cache

@@ -16,7 +16,7 @@ import threading
 import time
 import urllib.parse
 
-from contract.errors import InputError, visible
+from transformer_contract.errors import InputError, visible
 from parity.reading import articles, live
 from parity.reading.pages import Site
 

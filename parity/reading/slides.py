@@ -3,7 +3,7 @@
 import dataclasses
 import re
 
-from contract.errors import InputError
+from transformer_contract.errors import InputError
 from parity.reading import lessons, rulings, teaching
 
 #: The file of the slides, among the lessons.

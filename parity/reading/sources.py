@@ -10,9 +10,9 @@ import dataclasses
 import functools
 import re
 
-from contract.errors import InputError
-from contract.shipped import PACKAGES
-from contract.steps import read_steps
+from transformer_contract.errors import InputError
+from transformer_contract.shipped import PACKAGES
+from transformer_contract.steps import read_steps
 from parity import ports
 
 ROOT = PACKAGES
@@ -48,7 +48,7 @@ def path_of(column, name, root):
     """A column's file; the contract's random numbers are the reference's."""
     above = folder(column)
     if column == "numpy" and name == "random":
-        above = "contract"
+        above = "transformer_contract"
     return root / above / f"{name.replace(DIALECT, 'dialects/')}.py"
 
 

@@ -10,8 +10,8 @@ import dataclasses
 import numpy as np
 from markupsafe import Markup
 
-from contract.errors import amount
-from contract.generation import GenerationConfig
+from transformer_contract.errors import amount
+from transformer_contract.generation import GenerationConfig
 from parity import ports
 from parity.check.run import LONGEST
 from parity.render import pictures

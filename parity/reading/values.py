@@ -12,11 +12,11 @@ import warnings
 
 import numpy as np
 
-from contract import weights as files
-from contract.batch import Batch
-from contract.errors import InputError
-from contract.schema import schema
-from contract.training import TrainingConfig
+from transformer_contract import weights as files
+from transformer_contract.batch import Batch
+from transformer_contract.errors import InputError
+from transformer_contract.schema import schema
+from transformer_contract.training import TrainingConfig
 from parity import ports
 from parity.check import golden
 from parity.check.run import LONGEST

@@ -14,8 +14,8 @@ import pathlib
 
 import numpy as np
 
-from contract.generation import GenerationConfig
-from contract.training import TrainingConfig
+from transformer_contract.generation import GenerationConfig
+from transformer_contract.training import TrainingConfig
 
 #: Owner of steps -> file, and the functions that hold them as variables.
 OWNERS = {

@@ -4,8 +4,8 @@ import importlib
 
 import numpy as np
 
-from contract.config import PRESETS
-from contract.sinusoids import TABLES
+from transformer_contract.config import PRESETS
+from transformer_contract.sinusoids import TABLES
 from parity.numerics.comparator import compare
 from parity.numerics.tolerances import FLOAT64_LIMIT
 from parity.reading.model_run import ModelRun

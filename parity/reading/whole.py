@@ -1,7 +1,7 @@
 """The picture of the whole: of the shipped model, of a page's place in it, and
 of every dialect."""
 
-from contract.dialects.table import SYSTEMS
+from transformer_contract.dialects.table import SYSTEMS
 from parity.reading import diagram, drawing
 from parity.render import dialects, pictures
 

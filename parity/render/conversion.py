@@ -2,7 +2,7 @@
 
 import collections
 
-from contract.errors import amount, visible
+from transformer_contract.errors import amount, visible
 from parity.conversion.find import UNSHOWN
 from parity.matching.rearrangement import SAME
 from parity.numerics.words import number

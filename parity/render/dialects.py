@@ -6,9 +6,9 @@ import itertools
 from rich.table import Table
 from rich.text import Text
 
-from contract.config import TransformerConfig, preset
-from contract.dialects.table import SYSTEMS
-from contract.files import write_whole
+from transformer_contract.config import TransformerConfig, preset
+from transformer_contract.dialects.table import SYSTEMS
+from transformer_contract.files import write_whole
 from parity.numerics.comparator import relative_error
 from parity.numerics.words import number
 

@@ -2,7 +2,7 @@
 
 import re
 
-from contract.errors import visible
+from transformer_contract.errors import visible
 
 
 def plain(words):

@@ -2,8 +2,8 @@
 
 import math
 
-from contract.errors import amount
-from contract.files import write_whole
+from transformer_contract.errors import amount
+from transformer_contract.files import write_whole
 from parity.check import cases
 from parity.matrix import meshes, tiers
 from parity.matrix.cells import NOT_CHECKED

@@ -12,9 +12,9 @@ import hashlib
 import numpy as np
 from markupsafe import Markup
 
-from contract.batch import Batch
-from contract.config import PRESETS
-from contract.files import write_whole
+from transformer_contract.batch import Batch
+from transformer_contract.config import PRESETS
+from transformer_contract.files import write_whole
 from parity import ports
 from parity.check import asked, golden, run, workers
 from parity.numerics import dtypes

@@ -6,9 +6,9 @@ minutes apart, or of 20.
 
 import numpy as np
 
-from contract import weights
-from contract.errors import InputError, amount
-from contract.schema import schema
+from transformer_contract import weights
+from transformer_contract.errors import InputError, amount
+from transformer_contract.schema import schema
 
 
 class Averaging:

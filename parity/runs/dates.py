@@ -14,7 +14,7 @@ import functools
 
 import numpy as np
 
-from contract import random
+from transformer_contract import random
 from parity.runs.draws import draws
 from parity.runs.forms import (
     DIGITS, EITHER, FORMS, LOCALES, STYLES, NoDay, numbered, styled, vague,

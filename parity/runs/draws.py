@@ -1,6 +1,6 @@
 """Choices that follow from random numbers alone."""
 
-from contract import random
+from transformer_contract import random
 
 #: Random numbers of a draw.
 NUMBERS = 12

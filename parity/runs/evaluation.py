@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from contract.generation import GenerationConfig
+from transformer_contract.generation import GenerationConfig
 
 #: Sequences are padded to a multiple of this, for few different lengths.
 MULTIPLE = 8

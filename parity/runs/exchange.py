@@ -13,19 +13,19 @@ import shutil
 
 import numpy as np
 
-from contract import weights
-from contract.checkpoints import safetensors_file
-from contract.checkpoints.folder import (
+from transformer_contract import weights
+from transformer_contract.checkpoints import safetensors_file
+from transformer_contract.checkpoints.folder import (
     CONFIG, GENERATION, read, read_file, read_json)
-from contract.config import TransformerConfig
-from contract.dialects import searches, table
-from contract.dialects.dialect import Dialect
-from contract.errors import InputError, one_of
-from contract.files import new_folder, told, write_json
-from contract.generation import GenerationConfig
-from contract.memory import check_memory
-from contract.schema import schema
-from contract.tokenizer import Tokenizer
+from transformer_contract.config import TransformerConfig
+from transformer_contract.dialects import searches, table
+from transformer_contract.dialects.dialect import Dialect
+from transformer_contract.errors import InputError, one_of
+from transformer_contract.files import new_folder, told, write_json
+from transformer_contract.generation import GenerationConfig
+from transformer_contract.memory import check_memory
+from transformer_contract.schema import schema
+from transformer_contract.tokenizer import Tokenizer
 
 WEIGHTS, APART = "weights.safetensors", "apart.safetensors"
 MODEL, NPZ = "model.safetensors", "model.npz"

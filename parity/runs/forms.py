@@ -149,7 +149,7 @@ def vague(date, locale, draw, either=EITHER):
 def _words(locale):
     """Names that are no dates, and sentences of the tokenizer's."""
     from babel import Locale
-    from contract.tokenizer import SENTENCES, read_pairs
+    from transformer_contract.tokenizer import SENTENCES, read_pairs
     known = Locale.parse(locale)
     sentences = read_pairs(SENTENCES)[0] if locale == "en" else ()
     return tuple(text for text in (

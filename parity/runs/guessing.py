@@ -5,8 +5,8 @@ import dataclasses
 
 import numpy as np
 
-from contract.errors import InputError
-from contract.generation import an_id_beside
+from transformer_contract.errors import InputError
+from transformer_contract.generation import an_id_beside
 from parity import ports
 from parity.numerics.comparator import relative_error
 from parity.numerics.softmax import log_softmax

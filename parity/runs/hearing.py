@@ -11,11 +11,11 @@ import time
 import numpy as np
 import tokenizers
 
-from contract import sound
-from contract.checkpoints.folder import read_json
-from contract.dialects import searches, table
-from contract.errors import InputError
-from contract.generation import GenerationConfig
+from transformer_contract import sound
+from transformer_contract.checkpoints.folder import read_json
+from transformer_contract.dialects import searches, table
+from transformer_contract.errors import InputError
+from transformer_contract.generation import GenerationConfig
 from parity import ports
 from parity.runs import exchange
 

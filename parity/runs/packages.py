@@ -14,8 +14,8 @@ import tempfile
 import typing
 import zipfile
 
-from contract.checkpoints.torch_archive import plain
-from contract.errors import InputError, one_of
+from transformer_contract.checkpoints.torch_archive import plain
+from transformer_contract.errors import InputError, one_of
 from parity.runs import exchange
 
 #: One token of a molecule in SMILES: what stands in brackets, a ring's number

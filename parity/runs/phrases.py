@@ -14,7 +14,7 @@ import datetime
 import functools
 import hashlib
 
-from contract import random
+from transformer_contract import random
 from parity.runs.draws import Draw, draws
 
 #: The languages, by CLDR's codes, and the one that is answered.

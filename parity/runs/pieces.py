@@ -10,9 +10,9 @@ import importlib.util
 import json
 import pathlib
 
-from contract.errors import InputError
-from contract.files import check_ordinary, read_text
-from contract.tokenizer import Tokenizer
+from transformer_contract.errors import InputError
+from transformer_contract.files import check_ordinary, read_text
+from transformer_contract.tokenizer import Tokenizer
 
 SOURCE, TARGET, VOCABULARY = FILES = ("source.spm", "target.spm", "vocab.json")
 

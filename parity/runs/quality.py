@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from contract.generation import GenerationConfig
+from transformer_contract.generation import GenerationConfig
 from parity.check import golden
 from parity.runs import tasks, translation
 

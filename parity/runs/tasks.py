@@ -10,10 +10,10 @@ import pathlib
 
 import numpy as np
 
-from contract import random
-from contract.config import PRESETS
-from contract.errors import InputError, one_of
-from contract.tokenizer import Tokenizer, read_pairs
+from transformer_contract import random
+from transformer_contract.config import PRESETS
+from transformer_contract.errors import InputError, one_of
+from transformer_contract.tokenizer import Tokenizer, read_pairs
 from parity.runs import dates, phrases
 
 #: The key of everything that a task draws.

@@ -1,9 +1,9 @@
 """A training run: steps, validation, checkpoints and resuming.
 
 A run is a folder. ``checkpoint.safetensors`` has all that the next step
-depends on (see contract/checkpoint.py), and the settings as metadata, so that
-any port can resume from it. It is written as a new file that replaces the old
-one: a killed run loses only the steps after its last checkpoint.
+depends on (see the contract's checkpoint.py), and the settings as metadata, so
+that any port can resume from it. It is written as a new file that replaces the
+old one: a killed run loses only the steps after its last checkpoint.
 """
 
 import contextlib
@@ -13,14 +13,14 @@ import pathlib
 
 import numpy as np
 
-from contract import checkpoint, weights
-from contract.config import TransformerConfig
-from contract.errors import InputError, one_of
-from contract.files import (
+from transformer_contract import checkpoint, weights
+from transformer_contract.config import TransformerConfig
+from transformer_contract.errors import InputError, one_of
+from transformer_contract.files import (
     SUFFIX, check_ordinary, check_room, locked, told, write_whole)
-from contract.schema import schema
-from contract.tokenizer import Tokenizer
-from contract.training import TrainingConfig
+from transformer_contract.schema import schema
+from transformer_contract.tokenizer import Tokenizer
+from transformer_contract.training import TrainingConfig
 from parity.runs.evaluation import evaluate, padded, translate
 
 CHECKPOINT, TOKENIZER = "checkpoint.safetensors", "tokenizer.json"

@@ -11,14 +11,14 @@ import pathlib
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from contract import weights
-from contract.batch import Batch
-from contract.config import TransformerConfig
-from contract.errors import InputError, amount, is_real
-from contract.generation import an_id_beside
-from contract.memory import check_memory
-from contract.schema import schema
-from contract.tokenizer import Tokenizer
+from transformer_contract import weights
+from transformer_contract.batch import Batch
+from transformer_contract.config import TransformerConfig
+from transformer_contract.errors import InputError, amount, is_real
+from transformer_contract.generation import an_id_beside
+from transformer_contract.memory import check_memory
+from transformer_contract.schema import schema
+from transformer_contract.tokenizer import Tokenizer
 from parity import ports
 from parity.numerics.comparator import MATCH, compare
 from parity.numerics.tolerances import FLOAT64_LIMIT, score_limit

@@ -13,9 +13,9 @@ import pathlib
 import ml_dtypes
 import numpy as np
 
-from contract import weights
-from contract.errors import InputError, visible
-from contract.files import check_ordinary, new_folder
+from transformer_contract import weights
+from transformer_contract.errors import InputError, visible
+from transformer_contract.files import check_ordinary, new_folder
 from parity.tracing.trace import WHOLE, Step, Trace
 
 SCHEMA = 1

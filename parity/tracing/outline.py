@@ -1,6 +1,6 @@
 """A Trace in a few lines: what it is of, and a tree of its steps."""
 
-from contract.errors import amount, visible
+from transformer_contract.errors import amount, visible
 
 #: So many lines a tree has at most.
 LINES = 10

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-import contract.trace
-from contract.errors import InputError
+import transformer_contract.trace
+from transformer_contract.errors import InputError
 from parity.tracing.holders import OPENED, held
 from parity.tracing.storage import stored
 from parity.tracing.trace import (
@@ -350,7 +350,7 @@ class Recorder:
     @contextlib.contextmanager
     def tapping(self):
         """Record the taps of this project's own models."""
-        with contract.trace.tracing({}) as opened:
+        with transformer_contract.trace.tracing({}) as opened:
             opened.record = self.tap
             yield
 

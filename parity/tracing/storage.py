@@ -17,7 +17,7 @@ import weakref
 
 import numpy as np
 
-from contract.files import told
+from transformer_contract.files import told
 
 #: Arrays of fewer bytes stay in memory.
 LARGE = 1 << 20

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from contract.shipped import ROOT
+from transformer_contract.shipped import ROOT
 from parity import ports
 from parity_tests.support.commands import invoke
 

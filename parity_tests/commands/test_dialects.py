@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from contract import weights
-from contract.checkpoints.folder import read
-from contract.dialects import searches
-from contract.dialects.table import SYSTEMS
-from contract.errors import InputError
-from contract.weights import probe_weights
+from transformer_contract import weights
+from transformer_contract.checkpoints.folder import read
+from transformer_contract.dialects import searches
+from transformer_contract.dialects.table import SYSTEMS
+from transformer_contract.errors import InputError
+from transformer_contract.weights import probe_weights
 from parity.commands.shell import USAGE
 from parity.render import dialects as tables
 from parity.runs import exchange, packages
@@ -356,7 +356,7 @@ def test_a_package_is_fetched_and_answers(wheel, tmp_path):
 
 
 def test_a_molecule_is_read_and_written(wheel, tmp_path):
-    from contract.tokenizer import Tokenizer
+    from transformer_contract.tokenizer import Tokenizer
     assert said("fetch", "annalog", tmp_path / "model")[0] == 0
     tokenizer = Tokenizer.load(tmp_path / "model" / "tokenizer.json", True)
     ids = tokenizer.encode("CCl[nH]%10(Br)")

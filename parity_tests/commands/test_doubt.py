@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from contract import weights
-from contract.generation import GenerationConfig
+from transformer_contract import weights
+from transformer_contract.generation import GenerationConfig
 from parity.check import golden
 from parity.cli import app
 from parity.runs import doubt, evaluation, tasks, translation

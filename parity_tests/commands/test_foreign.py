@@ -8,8 +8,8 @@ import pytest
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers
 
-from contract.dialects.table import SYSTEMS
-from contract.errors import InputError
+from transformer_contract.dialects.table import SYSTEMS
+from transformer_contract.errors import InputError
 from parity import ports
 from parity.commands.shell import USAGE
 from parity.originals.proof import forward
@@ -244,7 +244,7 @@ def test_pieces_need_their_library(tmp_path, monkeypatch):
 
 def test_a_language_is_heard(tmp_path):
     """The model says which; then it writes what transformers' does."""
-    from contract import sound
+    from transformer_contract import sound
     from parity_tests.contract.test_sound import tone, written
     torch = pytest.importorskip("torch")
     special = ["<|endoftext|>", "<|startoftranscript|>", "<|en|>", "<|fr|>",

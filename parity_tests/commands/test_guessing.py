@@ -6,8 +6,8 @@ import re
 import numpy as np
 import pytest
 
-from contract.dialects.table import SYSTEMS
-from contract.weights import probe_weights
+from transformer_contract.dialects.table import SYSTEMS
+from transformer_contract.weights import probe_weights
 from parity import ports
 from parity.runs import exchange, guessing, translation
 from parity_tests.support.commands import invoke

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from contract import weights
+from transformer_contract import weights
 from parity import ports
 from parity.cli import app
 from parity.runs import forms, tasks, training

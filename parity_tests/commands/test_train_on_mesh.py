@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from contract import weights
-from contract.config import preset
+from transformer_contract import weights
+from transformer_contract.config import preset
 from parity import ports
 from parity.check import workers
 from parity.cli import app

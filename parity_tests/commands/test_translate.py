@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from contract import weights
-from contract.config import TransformerConfig
-from contract.errors import InputError
-from contract.tokenizer import Tokenizer
+from transformer_contract import weights
+from transformer_contract.config import TransformerConfig
+from transformer_contract.errors import InputError
+from transformer_contract.tokenizer import Tokenizer
 from parity import ports
 from parity.check import golden
 from parity.cli import app
@@ -254,7 +254,7 @@ def test_attention_is_each_steps(port):
 
 
 def translating_settings(model):
-    from contract.generation import GenerationConfig
+    from transformer_contract.generation import GenerationConfig
     return GenerationConfig(
         bos_id=model.tokenizer.bos_id, eos_id=model.tokenizer.eos_id,
         max_tokens=20)

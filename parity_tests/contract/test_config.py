@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from contract.config import (
+from transformer_contract.config import (
     CHOICES, PRESETS, TransformerConfig, at_test_size, preset)
-from contract.errors import InputError
+from transformer_contract.errors import InputError
 
 REFUSED = [
     ("n_heads", 7, "multiple of n_heads"),
@@ -112,7 +112,8 @@ def test_test_size_keeps_the_variants(name):
 
 def test_light_imports():
     """The contract and the command line import no framework."""
-    code = ("import sys, contract.config, contract.weights, parity.cli, "
+    code = ("import sys, transformer_contract.config, "
+            "transformer_contract.weights, parity.cli, "
             "reference_numpy.engine; "
             "print({'torch', 'tensorflow', 'keras', 'jax', 'flax'} "
             "& set(sys.modules))")

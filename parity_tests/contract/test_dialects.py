@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from contract import weights
-from contract.config import PLAIN
-from contract.dialects.dialect import UNTOLD
-from contract.dialects.rows import names_of
-from contract.dialects.table import DIALECTS, SYSTEMS
-from contract.errors import InputError
+from transformer_contract import weights
+from transformer_contract.config import PLAIN
+from transformer_contract.dialects.dialect import UNTOLD
+from transformer_contract.dialects.rows import names_of
+from transformer_contract.dialects.table import DIALECTS, SYSTEMS
+from transformer_contract.errors import InputError
 
 
 def small(dialect):

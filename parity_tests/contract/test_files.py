@@ -11,9 +11,9 @@ import time
 import numpy as np
 import pytest
 
-from contract import files, weights
-from contract.errors import InputError
-from contract.tokenizer import Tokenizer
+from transformer_contract import files, weights
+from transformer_contract.errors import InputError
+from transformer_contract.tokenizer import Tokenizer
 from parity_tests.support.disks import full
 
 
@@ -32,7 +32,7 @@ def killed(code, folder, after=0.0):
 
 WRITING = """
     import time
-    from contract.files import new_file, new_folder
+    from transformer_contract.files import new_file, new_folder
     with new_{kind}("a") as path:
         print(path, flush=True)
         time.sleep(60)
@@ -67,7 +67,7 @@ def test_a_folder_is_exchanged_at_every_kill(tmp_path):
     """Never is there none, nor one of old and new pages."""
     code = """
         import itertools
-        from contract.files import new_folder
+        from transformer_contract.files import new_folder
         print("ready", flush=True)
         for number in itertools.count():
             with new_folder("site", replace=True) as path:

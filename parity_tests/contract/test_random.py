@@ -6,9 +6,9 @@ import zlib
 import numpy as np
 import pytest
 
-from contract import random, weights
-from contract.config import PRESETS, at_test_size
-from contract.schema import schema
+from transformer_contract import random, weights
+from transformer_contract.config import PRESETS, at_test_size
+from transformer_contract.schema import schema
 from parity.numerics.comparator import relative_error
 from parity_tests.support.engines import usable
 

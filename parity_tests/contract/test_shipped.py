@@ -1,15 +1,12 @@
 """The files that come with the project: in a wheel, sound, and our own."""
 
-import os
 import shutil
-import subprocess
-import sys
 import tomllib
 
 import pytest
 
-from contract import shipped, tokenizer
-from contract.errors import InputError
+from transformer_contract import shipped, tokenizer
+from transformer_contract.errors import InputError
 from parity_tests.support.places import ROOT
 
 
@@ -26,7 +23,7 @@ def test_a_wheel_has_every_file_that_is_read():
         assert any(path.is_relative_to(ROOT / name) for name in inside), path
     assert set(build["packages"]) == {path.parent.name for path in [
         *ROOT.glob("impl_*/__init__.py"), *ROOT.glob("*/engine.py"),
-        ROOT / "contract" / "x", ROOT / "parity" / "x"]}
+        ROOT / "transformer_contract" / "x", ROOT / "parity" / "x"]}
 
 
 @pytest.mark.parametrize("folder", [shipped.WEIGHTS, shipped.DATA])
@@ -52,48 +49,3 @@ def test_damaged_data_of_the_checks_is_refused(
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match="damaged"):
         read()
-
-
-@pytest.fixture(params=["contract.py", "contract/__init__.py"])
-def another(tmp_path, request):
-    """(run(words) in a folder with another's ``contract``, its path)."""
-    path = tmp_path / request.param
-    path.parent.mkdir(exist_ok=True)
-    path.write_text("")
-
-    def run(*words):
-        return subprocess.run(
-            [sys.executable, *words], capture_output=True, text=True,
-            cwd=tmp_path, env={
-                **os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-                "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"})
-    return run, path
-
-
-@pytest.mark.parametrize("line", [
-    "from parity import compare", "import parity; parity.trace"])
-def test_a_package_of_the_same_name_is_told(another, line):
-    run, path = another
-    found = run("-c", line)
-    assert found.returncode == 1
-    assert str(path) in found.stderr.splitlines()[-1]
-    assert "needs its own package 'contract'" in found.stderr
-
-
-def test_a_command_tells_of_it_in_a_sentence(another):
-    run, path = another
-    found = run("-m", "parity", "doctor")
-    assert found.returncode == 2 and found.stdout == ""
-    assert found.stderr.startswith("parity: parity needs its own package")
-    assert str(path) in found.stderr and found.stderr.count("\n") == 1
-
-
-def test_tests_of_another_contract_run_beside_the_plugin(another):
-    """pytest loads the plugin for them too, and nothing of it is used."""
-    run, path = another
-    folder = path.parents[path.name == "__init__.py"]
-    (folder / "test_own.py").write_text(
-        "import contract\n\n\ndef test_own():\n    assert contract\n")
-    found = run("-m", "pytest", "-q", "-p", "parity.pytest_plugin",
-                "-p", "no:cacheprovider")
-    assert found.returncode == 0, found.stdout + found.stderr

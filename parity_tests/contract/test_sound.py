@@ -5,8 +5,8 @@ import wave
 import numpy as np
 import pytest
 
-from contract import sound
-from contract.errors import InputError
+from transformer_contract import sound
+from transformer_contract.errors import InputError
 
 
 def written(path, samples, rate=sound.RATE, width=2, channels=1):

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from contract import tokenizer
-from contract.batch import Batch
-from contract.errors import InputError
-from contract.tokenizer import Tokenizer, read_pairs
+from transformer_contract import tokenizer
+from transformer_contract.batch import Batch
+from transformer_contract.errors import InputError
+from transformer_contract.tokenizer import Tokenizer, read_pairs
 
 SHIPPED = Tokenizer.load()
 

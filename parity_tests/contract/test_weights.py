@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from contract import weights
-from contract.config import PRESETS
-from contract.errors import InputError
-from contract.schema import schema
+from transformer_contract import weights
+from transformer_contract.config import PRESETS
+from transformer_contract.errors import InputError
+from transformer_contract.schema import schema
 from parity.check import cases, golden
 
 

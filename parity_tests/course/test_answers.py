@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from contract.shipped import PACKAGES
+from transformer_contract.shipped import PACKAGES
 from parity.course import answer, judge
 from parity.course.exercise import EXERCISES, SOLUTIONS, exercises
 from parity_tests.support.commands import invoke
@@ -49,7 +49,7 @@ MASK = SOLUTIONS / "4_1.py"
     ("import numpy\ndef causal_mask(length):\n"
      "    return numpy.matrix([[True]])\n", 1, "not an array but matrix"),
     ("from reference_numpy.masks import causal_mask\n", 1,
-     "not judged: the answer imports contract, reference_numpy"),
+     "not judged: the answer imports transformer_contract, reference_numpy"),
     ("import importlib\ndef causal_mask(length):\n    return importlib."
      "import_module('reference_numpy.masks').causal_mask(length)\n", 1,
      "not judged: the answer imports"),
@@ -113,8 +113,9 @@ def test_right_answers_pass_whatever_stands_before(tmp_path, text):
     """And beside them: files and a folder that are called as modules are."""
     for name in "copy", "random", "token", "json", "numpy":
         (tmp_path / f"{name}.py").write_text("raise ValueError\n")
-    (tmp_path / "contract").mkdir()
-    (tmp_path / "contract" / "__init__.py").write_text("raise ValueError\n")
+    (tmp_path / "transformer_contract").mkdir()
+    (tmp_path / "transformer_contract" / "__init__.py").write_text(
+        "raise ValueError\n")
     (tmp_path / "helper.py").write_text("")
     text += ("" if text == "\ufeff" else
              "from __future__ import annotations\n")

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contract import weights
-from contract.errors import InputError
-from contract.tokenizer import Tokenizer
+from transformer_contract import weights
+from transformer_contract.errors import InputError
+from transformer_contract.tokenizer import Tokenizer
 from parity.check import golden, ledger
 from parity.matching import mapping_file, steps
 from parity.runs import training, translation
@@ -246,7 +246,7 @@ def test_pairs_and_curves(run_folder, data):
     here = run_folder.parent
     pairs = here / "pairs.tsv"
     pairs.write_bytes(mangled(data.draw, b"a b\tc d\ne\tf\n" * 9))
-    from contract.tokenizer import read_pairs
+    from transformer_contract.tokenizer import read_pairs
     read_or_refused(read_pairs, pairs)
     curve = here / "crafted-curve" / training.CURVE
     curve.parent.mkdir(exist_ok=True)

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contract import sound, weights
-from contract.checkpoints.folder import read
-from contract.dialects import searches
-from contract.dialects.table import SYSTEMS
-from contract.generation import GenerationConfig
+from transformer_contract import sound, weights
+from transformer_contract.checkpoints.folder import read
+from transformer_contract.dialects import searches
+from transformer_contract.dialects.table import SYSTEMS
+from transformer_contract.generation import GenerationConfig
 from parity.conversion import mapping_file
 from parity.matrix import artefact
 from parity.runs import exchange

@@ -17,11 +17,11 @@ from parity_tests.support.places import ROOT
 ALONE = """
 import importlib, sys
 import numpy as np
-from contract import weights
-from contract.batch import Batch
-from contract.config import PLAIN
-from contract.generation import GenerationConfig
-from contract.training import TrainingConfig
+from transformer_contract import weights
+from transformer_contract.batch import Batch
+from transformer_contract.config import PLAIN
+from transformer_contract.generation import GenerationConfig
+from transformer_contract.training import TrainingConfig
 
 {before}
 config = PLAIN.replace(
@@ -62,7 +62,7 @@ print("\\n".join(name for name in ours if name.split(".")[0] != "{package}"))
 HARNESS = """
 import pkgutil
 import parity, reference_numpy
-import contract
+import transformer_contract
 
 def walk(package):
     name = package.__name__ + "."
@@ -75,13 +75,14 @@ def walk(package):
             if missing.name.split(".")[0] != "mlx":  # it has few wheels
                 raise
 
-for package in contract, reference_numpy, parity:
+for package in transformer_contract, reference_numpy, parity:
     walk(package)
 
 def state():
     found = {{}}
     for name, module in list(sys.modules.items()):
-        if name.split(".")[0] not in ("contract", "reference_numpy", "parity"):
+        if name.split(".")[0] not in (
+                "transformer_contract", "reference_numpy", "parity"):
             continue
         for attribute, value in list(vars(module).items()):
             look(found, name + "." + attribute, value, name)

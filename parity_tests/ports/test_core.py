@@ -2,8 +2,8 @@
 
 import importlib
 
-from contract.config import PRESETS, TransformerConfig, at_test_size
-from contract.weights import probe_weights
+from transformer_contract.config import PRESETS, TransformerConfig, at_test_size
+from transformer_contract.weights import probe_weights
 
 
 def kinds(engine, config):

@@ -7,9 +7,9 @@ import zlib
 import numpy as np
 import pytest
 
-from contract import random, weights
-from contract.config import PRESETS
-from contract.dropping import places
+from transformer_contract import random, weights
+from transformer_contract.config import PRESETS
+from transformer_contract.dropping import places
 from parity import ports
 from parity.check import cases
 from parity.numerics.comparator import relative_error
@@ -124,7 +124,7 @@ def test_a_whole_model_drops_the_same_values(port, preset):
 
 def test_the_scale_keeps_the_mean():
     """What is kept is divided by 1 - rate."""
-    from contract.dropping import dropping
+    from transformer_contract.dropping import dropping
     module = dropout_of(ports.engine("numpy")).Dropout(RATE)
     x = cases.values("x", 300, 300) + 2
     mask = dropout_of(ports.engine("numpy")).kept(KEY, x.shape, RATE)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from contract import checks
-from contract.batch import Batch
-from contract.errors import InputError
+from transformer_contract import checks
+from transformer_contract.batch import Batch
+from transformer_contract.errors import InputError
 from parity import ports
 from parity.check import cases, golden
 from parity.cli import app

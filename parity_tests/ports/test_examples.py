@@ -10,8 +10,8 @@ import re
 import numpy as np
 import pytest
 
-import contract.weights
-from contract.batch import Batch
+import transformer_contract.weights
+from transformer_contract.batch import Batch
 from parity import ports
 from parity.ports import NotChecked
 from parity_tests.support.places import ROOT
@@ -41,7 +41,7 @@ def skip_without(name):
 def first_loss(dates):
     """The reference's loss on the pairs that are not trained on."""
     reference = ports.engine("numpy")
-    weights = contract.weights.initial_weights(dates.CONFIG, 0)
+    weights = transformer_contract.weights.initial_weights(dates.CONFIG, 0)
     source, target = dates.pairs(256, seed=1)
     batch = Batch.of_ids(source, target[:, :-1], dates.PAD)
     model = reference.build("transformer", dates.CONFIG, {

@@ -8,8 +8,8 @@ import importlib
 import numpy as np
 import pytest
 
-from contract.config import PLAIN, at_test_size, preset
-from contract.weights import probe_weights
+from transformer_contract.config import PLAIN, at_test_size, preset
+from transformer_contract.weights import probe_weights
 from parity import ports
 from parity.check import cases
 from reference_numpy.attention import MultiHeadAttention

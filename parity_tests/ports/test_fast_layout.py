@@ -8,13 +8,13 @@ import weakref
 import numpy as np
 import pytest
 
-from contract import fast_forms
-from contract.batch import Batch
-from contract.errors import InputError
-from contract.generation import GenerationConfig
-from contract.trace import recording
-from contract.training import TrainingConfig
-from contract.weights import probe_weights
+from transformer_contract import fast_forms
+from transformer_contract.batch import Batch
+from transformer_contract.errors import InputError
+from transformer_contract.generation import GenerationConfig
+from transformer_contract.trace import recording
+from transformer_contract.training import TrainingConfig
+from transformer_contract.weights import probe_weights
 from parity.check import branches, cases, changed_models, fast_searches
 from parity_tests.support.engines import usable
 

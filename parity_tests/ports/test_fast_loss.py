@@ -5,7 +5,7 @@ import importlib
 import numpy as np
 import pytest
 
-from contract.config import CHOICES
+from transformer_contract.config import CHOICES
 from parity import ports
 from parity.check import lockstep, training_runs
 from parity.check.workers import Here

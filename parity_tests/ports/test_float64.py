@@ -13,7 +13,7 @@ import sys
 import numpy as np
 import pytest
 
-from contract import weights
+from transformer_contract import weights
 from parity import ports
 from parity.check import cases, golden
 from parity.numerics import dtypes, rounding
@@ -167,7 +167,7 @@ def test_keras_gelu_is_not_float64(port, make):
 
 WITHOUT_X64 = """
 import jax
-from contract import weights
+from transformer_contract import weights
 from parity.check import cases, golden
 from impl_jax import engine
 assert not jax.config.jax_enable_x64

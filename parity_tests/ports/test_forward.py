@@ -10,10 +10,10 @@ import dataclasses
 import numpy as np
 import pytest
 
-from contract import weights
-from contract.config import (
+from transformer_contract import weights
+from transformer_contract.config import (
     CHOICES, PLAIN, PRESETS, TransformerConfig, at_test_size)
-from contract.trace import attention_weights
+from transformer_contract.trace import attention_weights
 from parity import ports
 from parity.check import cases, golden, ledger
 from parity.check.run import Check

@@ -18,13 +18,13 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from contract import random
-from contract.batch import Batch
-from contract.config import PRESETS
-from contract.errors import InputError
-from contract.generation import CHOICES, GenerationConfig
-from contract.trace import recording
-from contract.weights import probe_weights
+from transformer_contract import random
+from transformer_contract.batch import Batch
+from transformer_contract.config import PRESETS
+from transformer_contract.errors import InputError
+from transformer_contract.generation import CHOICES, GenerationConfig
+from transformer_contract.trace import recording
+from transformer_contract.weights import probe_weights
 from parity import ports
 from parity.check import cases, generation, golden
 from parity.check.runners import EngineRunner

@@ -11,11 +11,11 @@ import functools
 import numpy as np
 import pytest
 
-from contract import components
-from contract.batch import Batch
-from contract.config import CHOICES, PRESETS
-from contract.steps import assigned, read_steps
-from contract.weights import probe_weights
+from transformer_contract import components
+from transformer_contract.batch import Batch
+from transformer_contract.config import CHOICES, PRESETS
+from transformer_contract.steps import assigned, read_steps
+from transformer_contract.weights import probe_weights
 from parity import ports
 from parity.check import cases, golden
 from parity.check.run import Check

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from contract.generation import GenerationConfig
-from contract.weights import probe_weights
+from transformer_contract.generation import GenerationConfig
+from transformer_contract.weights import probe_weights
 from parity import ports
 from parity.check import cases
 from parity_tests.support.engines import usable

@@ -10,8 +10,8 @@ import statistics
 import numpy as np
 import pytest
 
-from contract import random as draws
-from contract.weights import probe_weights
+from transformer_contract import random as draws
+from transformer_contract.weights import probe_weights
 from parity import ports
 from parity.check import cases
 from parity.check.run import EngineRunner

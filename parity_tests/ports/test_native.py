@@ -10,7 +10,7 @@ does not pass unseen.
 import numpy as np
 import pytest
 
-from contract import weights
+from transformer_contract import weights
 from parity.check import cases
 from parity.numerics.tolerances import FLOAT64_LIMIT
 from parity_tests.support.native import (

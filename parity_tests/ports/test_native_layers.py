@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from contract import weights
-from contract.schema import schema
+from transformer_contract import weights
+from transformer_contract.schema import schema
 from parity import ports
 from parity.check import cases
 from parity_tests.support.native import (

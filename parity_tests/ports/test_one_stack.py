@@ -7,13 +7,13 @@ held against asking the whole model again for every token.
 import numpy as np
 import pytest
 
-from contract import fast_forms
-from contract.config import PLAIN
-from contract.errors import InputError
-from contract.generation import GenerationConfig
-from contract.schema import schema
-from contract.training import TrainingConfig
-from contract.weights import probe_weights
+from transformer_contract import fast_forms
+from transformer_contract.config import PLAIN
+from transformer_contract.errors import InputError
+from transformer_contract.generation import GenerationConfig
+from transformer_contract.schema import schema
+from transformer_contract.training import TrainingConfig
+from transformer_contract.weights import probe_weights
 from parity import ports
 from parity.check import cases
 

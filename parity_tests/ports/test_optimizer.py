@@ -6,8 +6,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from contract.errors import InputError
-from contract.training import TrainingConfig
+from transformer_contract.errors import InputError
+from transformer_contract.training import TrainingConfig
 from parity import ports
 from parity.check import cases
 from parity.numerics.comparator import relative_error

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from contract import packing
-from contract.config import at_test_size, preset
-from contract.training import TrainingConfig
-from contract.weights import probe_weights
+from transformer_contract import packing
+from transformer_contract.config import at_test_size, preset
+from transformer_contract.training import TrainingConfig
+from transformer_contract.weights import probe_weights
 from parity import ports
 from parity.numerics import zero_gradients
 from parity.numerics.comparator import MATCH, ZERO, compare

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contract import weights
-from contract.batch import Batch
+from transformer_contract import weights
+from transformer_contract.batch import Batch
 from parity import ports
 from parity.check import cases
 from parity.numerics.comparator import MATCH, compare, relative_error

@@ -11,8 +11,8 @@ import sys
 import numpy as np
 import pytest
 
-from contract import trace, weights
-from contract.config import PRESETS
+from transformer_contract import trace, weights
+from transformer_contract.config import PRESETS
 from parity import ports
 from parity.check import cases, golden
 from parity.numerics.comparator import MATCH, compare

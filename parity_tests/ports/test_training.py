@@ -5,8 +5,8 @@ import types
 import numpy as np
 import pytest
 
-from contract import weights
-from contract.errors import InputError
+from transformer_contract import weights
+from transformer_contract.errors import InputError
 from parity import ports
 from parity.check import cases, lockstep, training_runs
 from parity.check.workers import Here

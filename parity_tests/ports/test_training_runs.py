@@ -5,10 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
-import contract.config
-import contract.training
-from contract import packing
-from contract.weights import probe_weights
+import transformer_contract.config
+import transformer_contract.training
+from transformer_contract import packing
+from transformer_contract.weights import probe_weights
 from parity import ports
 from parity.check import covering, lockstep, training_runs
 from parity.check.workers import Here
@@ -42,7 +42,8 @@ def test_every_two_conditions_meet():
 
 
 def test_a_word_is_covered_the_day_it_is_added():
-    for choices in contract.training.CHOICES, contract.config.CHOICES:
+    for choices in (transformer_contract.training.CHOICES,
+                    transformer_contract.config.CHOICES):
         assert choices.items() <= training_runs.AXES.items()
     more = training_runs.AXES | {"optimizer": ("adam", "adamw", "lion")}
     words = {chosen["optimizer"] for chosen in covering.covering(

@@ -6,11 +6,11 @@ import mpmath
 import numpy as np
 import pytest
 
-from contract.buckets import boundaries, buckets
-from contract.config import PLAIN
-from contract.errors import InputError
-from contract.rotary import rotations
-from contract.weights import initial_weights, probe_weights
+from transformer_contract.buckets import boundaries, buckets
+from transformer_contract.config import PLAIN
+from transformer_contract.errors import InputError
+from transformer_contract.rotary import rotations
+from transformer_contract.weights import initial_weights, probe_weights
 from parity.check import cases
 from reference_numpy import engine
 from reference_numpy.dialects.rotary import RotaryHalves, RotaryInterleaved

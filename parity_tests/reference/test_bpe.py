@@ -7,7 +7,7 @@ import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contract.tokenizer import Tokenizer, read_pairs
+from transformer_contract.tokenizer import Tokenizer, read_pairs
 from reference_numpy import bpe
 
 SENNRICH = ["low"] * 5 + ["lower"] * 2 + ["newest"] * 6 + ["widest"] * 3

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from contract.config import CHOICES, PLAIN, TransformerConfig, at_test_size
-from contract.schema import schema
-from contract.weights import probe_weights
+from transformer_contract.config import (
+    CHOICES, PLAIN, TransformerConfig, at_test_size)
+from transformer_contract.schema import schema
+from transformer_contract.weights import probe_weights
 from parity.check import cases
 from reference_numpy import engine
 

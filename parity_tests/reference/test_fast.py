@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from contract.config import PRESETS
-from contract.training import TrainingConfig
-from contract.weights import probe_weights
+from transformer_contract.config import PRESETS
+from transformer_contract.training import TrainingConfig
+from transformer_contract.weights import probe_weights
 from parity.check import cases, training_runs
 from parity.numerics import zero_gradients
 from parity.numerics.comparator import MATCH, ZERO, compare

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from contract.config import preset
-from contract.weights import probe_weights
+from transformer_contract.config import preset
+from transformer_contract.weights import probe_weights
 from reference_numpy.fast import engine, layout
 from reference_numpy.parameters import modules
 

@@ -12,7 +12,7 @@ import warnings
 import numpy as np
 import pytest
 
-from contract.config import PLAIN
+from transformer_contract.config import PLAIN
 from parity.numerics.comparator import MATCH, compare
 from parity.numerics.dtypes import EPS
 from reference_numpy.attention import MultiHeadAttention, softmax

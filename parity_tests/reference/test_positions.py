@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from contract.config import PLAIN
+from transformer_contract.config import PLAIN
 from reference_numpy import engine
 
 #: Position 3 of width 8: (layout, divisor) -> the row, to seven digits.

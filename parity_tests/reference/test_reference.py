@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contract.config import CHOICES, PLAIN, PRESETS
-from contract.sinusoids import halves_table, interleaved_table
-from contract.weights import part, probe_weights
+from transformer_contract.config import CHOICES, PLAIN, PRESETS
+from transformer_contract.sinusoids import halves_table, interleaved_table
+from transformer_contract.weights import part, probe_weights
 from parity.check import cases, golden
 from reference_numpy import engine, parts
 from reference_numpy.attention import (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from contract.dialects.table import SYSTEMS
+from transformer_contract.dialects.table import SYSTEMS
 from parity.reading import dialects
 from parity.render.dialects import PAPER, fields
 

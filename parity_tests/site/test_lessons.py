@@ -13,8 +13,8 @@ import time
 
 import pytest
 
-from contract.errors import InputError
-from contract.shipped import ROOT
+from transformer_contract.errors import InputError
+from transformer_contract.shipped import ROOT
 from parity import ports
 from parity.check import compiled
 from parity.ports import NotChecked

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from contract.errors import InputError
-from contract.steps import read_steps
+from transformer_contract.errors import InputError
+from transformer_contract.steps import read_steps
 from parity import ports
 from parity.differences import registry
 from parity.ports import NotChecked
@@ -242,7 +242,8 @@ def test_rows_name_tests_that_there_are(site):
 
 def copied(tmp_path):
     """The mirrored folders, to be changed."""
-    for folder in ("contract", *map(sources.folder, sources.columns())):
+    for folder in ("transformer_contract",
+                   *map(sources.folder, sources.columns())):
         shutil.copytree(sources.ROOT / folder, tmp_path / folder,
                         ignore=shutil.ignore_patterns("__pycache__"))
     return tmp_path

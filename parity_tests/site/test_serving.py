@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from contract.errors import InputError
+from transformer_contract.errors import InputError
 from parity.reading import live, serving
 from parity_tests.support.commands import invoke
 from parity_tests.support.serving import (

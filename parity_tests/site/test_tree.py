@@ -5,8 +5,8 @@ import html.parser
 import numpy as np
 import pytest
 
-from contract.batch import Batch
-from contract.generation import GenerationConfig
+from transformer_contract.batch import Batch
+from transformer_contract.generation import GenerationConfig
 from parity import ports
 from parity.reading import articles, pages, tree, values
 from parity.reading.values import MAPS

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from contract.config import preset
-from contract.dialects.table import SYSTEMS
+from transformer_contract.config import preset
+from transformer_contract.dialects.table import SYSTEMS
 from parity import ports
 from parity.reading import articles, diagram, drawing, navigation, sources
 from parity.render import terminal

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from contract.batch import Batch
-from contract.config import preset
-from contract.weights import initial_weights
+from transformer_contract.batch import Batch
+from transformer_contract.config import preset
+from transformer_contract.weights import initial_weights
 from parity_tests.support.engines import usable
 
 V, W, H, T = 13, 8, 2, 6

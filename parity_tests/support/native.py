@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from contract import weights
-from contract.components import WHOLE
+from transformer_contract import weights
+from transformer_contract.components import WHOLE
 from parity import ports
 from parity.check import cases, golden
 from parity.numerics.comparator import MATCH, compare, relative_error

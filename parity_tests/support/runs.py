@@ -2,7 +2,7 @@
 
 import functools
 
-from contract.training import TrainingConfig
+from transformer_contract.training import TrainingConfig
 from parity.runs import tasks, training
 
 TRAINING = TrainingConfig(warmup_steps=10, clip_norm=1.0)

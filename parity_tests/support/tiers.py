@@ -7,7 +7,7 @@ from unittest import mock
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from contract import scaled_steps
+from transformer_contract import scaled_steps
 from impl_torch import optimizer
 from impl_torch.dialects import norms, residual
 from impl_torch.targets import mixed

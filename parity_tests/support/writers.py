@@ -15,9 +15,9 @@ import typing
 
 import numpy as np
 
-from contract import files, weights
-from contract.errors import InputError
-from contract.tokenizer import Tokenizer
+from transformer_contract import files, weights
+from transformer_contract.errors import InputError
+from transformer_contract.tokenizer import Tokenizer
 from parity import ports
 from parity.reading import pages
 from parity.runs import training

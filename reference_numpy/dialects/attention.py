@@ -6,7 +6,7 @@ position. T5 does not divide scores, and adds a number to them by distance.
 
 import numpy as np
 
-from contract.schema import BIASED
+from transformer_contract.schema import BIASED
 from reference_numpy.attention import (
     MultiHeadAttention, masked_softmax, softmax_backward)
 from reference_numpy.dialects.linear import LINEARS

@@ -5,8 +5,8 @@ Some leave padding out of the count, or normalise the sum before dropout.
 
 import numpy as np
 
-from contract import checks
-from contract.sinusoids import ROUNDINGS, TABLES
+from transformer_contract import checks
+from transformer_contract.sinusoids import ROUNDINGS, TABLES
 from reference_numpy import parts
 from reference_numpy.linear import uniform_rows
 from reference_numpy.positional import PositionalEncoding

@@ -7,7 +7,7 @@ serves all layers of a stack.
 
 import numpy as np
 
-from contract.buckets import buckets
+from transformer_contract.buckets import buckets
 from reference_numpy.linear import uniform_rows
 
 

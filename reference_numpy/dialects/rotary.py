@@ -9,7 +9,7 @@ et al. 2021).
 
 import numpy as np
 
-from contract import checks, rotary
+from transformer_contract import checks, rotary
 
 
 class RotaryHalves:

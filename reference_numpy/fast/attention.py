@@ -6,7 +6,7 @@ but the context; see fast/blocks.py.
 
 import numpy as np
 
-from contract import checks, dropping
+from transformer_contract import checks, dropping
 from reference_numpy import attention
 from reference_numpy.dialects import attention as dialect
 from reference_numpy.fast import blocks

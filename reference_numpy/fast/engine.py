@@ -4,9 +4,9 @@ import warnings
 
 import numpy as np
 
-from contract import chosen, fast_forms
-from contract.batch import check_inputs, check_search
-from contract.weights import no_weights
+from transformer_contract import chosen, fast_forms
+from transformer_contract.batch import check_inputs, check_search
+from transformer_contract.weights import no_weights
 from reference_numpy import engine
 from reference_numpy.attention import MultiHeadAttention
 from reference_numpy.dialects.attention import (

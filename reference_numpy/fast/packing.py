@@ -1,4 +1,4 @@
-"""A batch without the padding behind its rows; see contract.packing.
+"""A batch without the padding behind its rows: the contract's packing.
 
 What is packed is [N F]. Attention spreads it out again, to [B T F], for a query
 must meet the keys of its own row. A thread has some rows of the batch, and so
@@ -9,7 +9,7 @@ import itertools
 
 import numpy as np
 
-from contract import packing
+from transformer_contract import packing
 
 
 def share_out(length, count):

@@ -6,7 +6,7 @@ arrays serve all layers, and sources are read as far as they are not masked.
 
 import numpy as np
 
-from contract import packing
+from transformer_contract import packing
 from reference_numpy.fast.packing import PackedSide
 from reference_numpy.fast.rows import Pairs, Rows
 from reference_numpy.fast.weights import Plain

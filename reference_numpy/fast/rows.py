@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from contract.smoothing import SMOOTHINGS
+from transformer_contract.smoothing import SMOOTHINGS
 from reference_numpy.fast.packing import PackedSide
 from reference_numpy.fast.weights import BLOCK
 from reference_numpy.layer_norm import sum_to

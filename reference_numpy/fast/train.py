@@ -26,8 +26,8 @@ import threading
 
 import numpy as np
 
-from contract import fast_forms, packing
-from contract.dropping import places
+from transformer_contract import fast_forms, packing
+from transformer_contract.dropping import places
 from reference_numpy import parts, random
 from reference_numpy.dropout import draw
 from reference_numpy.fast.packing import PackedSide, share_out

@@ -13,7 +13,7 @@ from unittest import mock
 
 import numpy as np
 
-from contract.trace import tap
+from transformer_contract.trace import tap
 from parity import ports
 from parity.ports import module_of
 

@@ -180,7 +180,7 @@ def test_projections_of_one_array(order, expected):
 def test_our_own_port_against_torchs(changes, expected):
     """Its taps are there too; agree where the settings do."""
     import torch
-    from contract.config import PRESETS
+    from transformer_contract.config import PRESETS
     theirs = torch_encoder()
     held = {name: array.numpy() for name, array in
             theirs.state_dict().items()}

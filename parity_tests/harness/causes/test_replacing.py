@@ -6,8 +6,8 @@ import typer
 from typer.testing import CliRunner
 
 import parity
-from contract.errors import InputError
-from contract.weights import probe_weights
+from transformer_contract.errors import InputError
+from transformer_contract.weights import probe_weights
 from parity.causes.replacing import replace
 from parity.check import cases
 from parity.commands import compare as commands

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from contract.weights import probe_weights
+from transformer_contract.weights import probe_weights
 from parity import ports
 from parity.check import (
     conditions, generation, long, search_runs, training_runs, wide)

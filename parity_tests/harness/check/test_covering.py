@@ -5,7 +5,7 @@ import itertools
 
 import pytest
 
-from contract import config
+from transformer_contract import config
 from parity.check import covering, wide
 
 

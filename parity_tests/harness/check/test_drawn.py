@@ -7,7 +7,7 @@ from unittest import mock
 
 import pytest
 
-from contract.config import CHOICES
+from transformer_contract.config import CHOICES
 from parity import ports
 from parity.check import drawn
 from parity.check.run import Check

@@ -4,9 +4,9 @@ from unittest import mock
 
 import pytest
 
-from contract.config import at_test_size, preset
-from contract.training import TrainingConfig
-from contract.weights import probe_weights
+from transformer_contract.config import at_test_size, preset
+from transformer_contract.training import TrainingConfig
+from transformer_contract.weights import probe_weights
 from parity import ports
 from parity.check import cases, search_runs, training_runs, wide
 from parity.check.run import Check

@@ -5,9 +5,9 @@ import shutil
 import pytest
 from typer.testing import CliRunner
 
-from contract import weights
-from contract.config import PRESETS
-from contract.errors import InputError
+from transformer_contract import weights
+from transformer_contract.config import PRESETS
+from transformer_contract.errors import InputError
 from parity.check import cases, golden
 from parity.cli import app
 from parity.numerics.comparator import MATCH, compare

@@ -6,8 +6,8 @@ import math
 import pytest
 from typer.testing import CliRunner
 
-from contract.config import PRESETS
-from contract.errors import InputError
+from transformer_contract.config import PRESETS
+from transformer_contract.errors import InputError
 from parity import cli, ports
 from parity.check import ledger, run
 from parity.check.ledger import Key

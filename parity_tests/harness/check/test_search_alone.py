@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from contract.generation import CHOICES
+from transformer_contract.generation import CHOICES
 from parity import ports
 from parity.check import cases, search_alone
 from parity_tests.support.engines import searching

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from contract.generation import CHOICES, GenerationConfig
+from transformer_contract.generation import CHOICES, GenerationConfig
 from parity import ports
 from parity.check import cases, covering, generation, golden, search_runs
 from parity.check.run import SHORT

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import typer
 
-from contract.config import PLAIN
+from transformer_contract.config import PLAIN
 from parity import shortage
 from parity.commands.shell import told_plainly
 from reference_numpy.attention import MultiHeadAttention

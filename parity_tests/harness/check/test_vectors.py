@@ -5,10 +5,10 @@ import shutil
 import numpy as np
 import pytest
 
-from contract import weights
-from contract.dialects.lessons import LESSONS
-from contract.dialects.rows import TRANSPOSED
-from contract.errors import InputError
+from transformer_contract import weights
+from transformer_contract.dialects.lessons import LESSONS
+from transformer_contract.dialects.rows import TRANSPOSED
+from transformer_contract.errors import InputError
 from parity import ports
 from parity.check import vectors
 from parity.numerics.comparator import DIVERGENCE, FREE, MATCH, within

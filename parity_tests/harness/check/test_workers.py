@@ -8,8 +8,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from contract import fast_forms
-from contract.weights import probe_weights
+from transformer_contract import fast_forms
+from transformer_contract.weights import probe_weights
 from parity import ports
 from parity.check import workers
 from parity.check.cases import test_size as at_test_size

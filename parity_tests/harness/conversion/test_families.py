@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from contract.dialects.table import SYSTEMS
-from contract.weights import initial_weights
+from transformer_contract.dialects.table import SYSTEMS
+from transformer_contract.weights import initial_weights
 from parity import ports
 from parity.originals import sizes
 from parity.originals.proof import random_state

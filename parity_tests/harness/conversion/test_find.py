@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch import nn
 
-from contract.errors import InputError
-from contract.sinusoids import halves_table, interleaved_table
+from transformer_contract.errors import InputError
+from transformer_contract.sinusoids import halves_table, interleaved_table
 from parity.conversion.apply import apply
 from parity.conversion.find import find
 from parity.conversion.weights import Live, is_sinusoids

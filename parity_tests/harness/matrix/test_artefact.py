@@ -10,9 +10,9 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from contract import weights
-from contract.shipped import WEIGHTS
-from contract.weights import probe_weights
+from transformer_contract import weights
+from transformer_contract.shipped import WEIGHTS
+from transformer_contract.weights import probe_weights
 from parity.check import cases
 from parity.matrix import artefact
 from parity.numerics.comparator import MATCH

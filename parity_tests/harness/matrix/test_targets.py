@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from contract.errors import InputError
+from transformer_contract.errors import InputError
 from parity.targets import Target, devices_of, mesh_axes, mesh_words, of_json
 
 

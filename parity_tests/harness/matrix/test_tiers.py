@@ -5,10 +5,10 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from contract.config import PRESETS, at_test_size
-from contract.errors import InputError
-from contract.loss_scale import LossScale
-from contract.training import TrainingConfig
+from transformer_contract.config import PRESETS, at_test_size
+from transformer_contract.errors import InputError
+from transformer_contract.loss_scale import LossScale
+from transformer_contract.training import TrainingConfig
 from parity import ports
 from parity.check import golden, training_runs, workers
 from parity.matrix import cells, measuring, tiers

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from contract.training import TrainingConfig
+from transformer_contract.training import TrainingConfig
 from parity.matrix.updates import Updates
 from parity.numerics.mixed import to_short
 from reference_numpy import optimizer

@@ -7,7 +7,7 @@ from unittest import mock
 
 import pytest
 
-from contract.errors import InputError
+from transformer_contract.errors import InputError
 from parity import ports
 from parity.check import branches, conditions, extremes, face
 from parity.mutation.mutants import Mutant
@@ -497,14 +497,14 @@ of_even_heads.errors = ValueError,
 
 
 def of_any_part(monkeypatch):
-    from contract import fast_forms
+    from transformer_contract import fast_forms
     monkeypatch.setattr(fast_forms, "as_built", lambda path: True)
 
 
 def described_as(change):
     """A bend: of what describes each part a change is compared."""
     def bend(monkeypatch):
-        from contract import fast_forms
+        from transformer_contract import fast_forms
         real = fast_forms.described
         monkeypatch.setattr(ports.engine(bend.port, "fast"), "PLANS", {})
         monkeypatch.setattr(fast_forms, "described", lambda *given, **kinds: {
@@ -536,7 +536,7 @@ def of_no_numbers(told):
 
 
 def of_what_is_there(monkeypatch):
-    from contract import fast_forms
+    from transformer_contract import fast_forms
     monkeypatch.setattr(fast_forms, "strange", lambda found, plan: next(
         (path or "all" for path in found if found[path] != plan.get(path)),
         ""))
@@ -558,7 +558,7 @@ def unasked(function):
 
 
 def refused(monkeypatch):
-    from contract import fast_forms
+    from transformer_contract import fast_forms
     monkeypatch.setattr(fast_forms, "as_built", lambda path: False)
 
 

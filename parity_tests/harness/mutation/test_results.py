@@ -6,7 +6,7 @@ import pathlib
 
 import pytest
 
-from contract.errors import InputError
+from transformer_contract.errors import InputError
 from parity import ports
 from parity.mutation import entries, equivalent
 from parity.mutation.mutants import mutants, sampled

@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from contract.errors import InputError
+from transformer_contract.errors import InputError
 
 jax = pytest.importorskip("jax")
 nnx = pytest.importorskip("flax.nnx")

@@ -9,8 +9,8 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from contract.checkpoints.folder import Checkpoint
-from contract.errors import InputError
+from transformer_contract.checkpoints.folder import Checkpoint
+from transformer_contract.errors import InputError
 from parity.numerics import dtypes
 from parity.originals import marian, marian_proof, run
 from parity.originals.marian import MARIAN, Marian

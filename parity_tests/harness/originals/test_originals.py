@@ -9,8 +9,8 @@ import sys
 import numpy as np
 import pytest
 
-from contract.dialects.table import SYSTEMS
-from contract.generation import GenerationConfig
+from transformer_contract.dialects.table import SYSTEMS
+from transformer_contract.generation import GenerationConfig
 from parity.originals import proof, run, searching, sizes
 from parity.originals.proof import KINDS, prove, random_state
 from parity.render import dialects as tables

@@ -11,8 +11,8 @@ import sys
 import numpy as np
 import pytest
 
-from contract.dialects.table import SYSTEMS
-from contract.errors import InputError
+from transformer_contract.dialects.table import SYSTEMS
+from transformer_contract.errors import InputError
 from parity.numerics.comparator import MATCH, ZERO, compare
 from parity.numerics.tolerances import FLOAT64_LIMIT
 from parity.originals import run, sizes

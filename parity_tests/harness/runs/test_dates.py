@@ -8,7 +8,7 @@ import pytest
 from parity.runs import dates, forms, quality
 from parity.runs.draws import draws
 from parity.runs.doubt import is_no_day
-from contract import random
+from transformer_contract import random
 from parity_tests.support.commands import invoke
 from parity_tests.support.runs import answers_of
 

@@ -10,9 +10,9 @@ import time
 import numpy as np
 import pytest
 
-from contract import weights
-from contract.errors import InputError
-from contract.tokenizer import SENTENCES
+from transformer_contract import weights
+from transformer_contract.errors import InputError
+from transformer_contract.tokenizer import SENTENCES
 from parity import ports
 from parity.runs import tasks, training
 from parity_tests.support.runs import TINY, tiny_run, tiny_task

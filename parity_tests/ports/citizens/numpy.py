@@ -5,8 +5,8 @@ import pickle
 
 import numpy as np
 
-from contract.dropping import dropping
-from contract.training import TrainingConfig
+from transformer_contract.dropping import dropping
+from transformer_contract.training import TrainingConfig
 from reference_numpy import Transformer, engine, random
 from reference_numpy.dropout import Dropout, native_kept
 from reference_numpy.layer_norm import LayerNorm

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from contract.batch import Batch
-from contract.errors import InputError
-from contract.generation import GenerationConfig
-from contract.training import TrainingConfig
-from contract.weights import probe_weights
+from transformer_contract.batch import Batch
+from transformer_contract.errors import InputError
+from transformer_contract.generation import GenerationConfig
+from transformer_contract.training import TrainingConfig
+from transformer_contract.weights import probe_weights
 from parity import ports
 from parity.check import cases
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from contract.config import PRESETS, at_test_size
-from contract.errors import InputError
-from contract.generation import GenerationConfig
+from transformer_contract.config import PRESETS, at_test_size
+from transformer_contract.errors import InputError
+from transformer_contract.generation import GenerationConfig
 from parity import ports
 from parity.check import cases, golden
 from parity.ports import NotChecked

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from contract.errors import InputError
-from contract.weights import probe_weights
+from transformer_contract.errors import InputError
+from transformer_contract.weights import probe_weights
 from parity import ports
 from parity.check import cases
 
