@@ -249,7 +249,7 @@ class MeshEngine:
         (source,) = self.rows(to_native(source, home(model)))
         self.rows_read = len(source)
         with self.reading(model):
-            tokens, scores = engine.SEARCHES[settings.method](
+            tokens, scores = parts.search(model.config, settings)(
                 model, source, settings,
                 own(torch.from_numpy(rows), 0, self.data).numpy()).run()
             return {"tokens": self.together(tokens),

@@ -17,8 +17,6 @@ import weakref
 
 import numpy as np
 
-from transformer_contract.files import told
-
 #: Arrays of fewer bytes stay in memory.
 LARGE = 1 << 20
 
@@ -53,9 +51,8 @@ class Segment(mmap.mmap):
     used: int
 
     def __new__(cls, size):
-        with told("TMPDIR"):
-            file = tempfile.TemporaryFile()
-            file.truncate(size)
+        file = tempfile.TemporaryFile()
+        file.truncate(size)
         self = super().__new__(
             cls, file.fileno(), size, access=mmap.ACCESS_READ)
         self.file, self.used = file, 0

@@ -41,18 +41,6 @@ def test_all_is_made_where_the_model_lies(torch_engine, model):
     assert devices == {"meta"}
 
 
-@pytest.mark.parametrize("stacks", ["both", "decoder"])
-def test_a_tensor_elsewhere_is_refused(torch_engine, monkeypatch, stacks):
-    engine, _ = torch_engine
-    model = next(model for model in wide.models()
-                 if (model.config.begin, model.config.stacks)
-                 == ("zero", stacks))
-    there = placed(engine, model)
-    monkeypatch.setattr(engine, "on", lambda device: engine.torch.device("cpu"))
-    with pytest.raises(RuntimeError, match="device"):
-        engine.predict(there, *model.main)
-
-
 def test_jax_compiles_nothing_to_take_an_array(caplog):
     """It would for each new shape, and a model has dozens."""
     engine = engines.usable("jax")
