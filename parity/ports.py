@@ -37,6 +37,9 @@ GIVES_WAY = {"torch": 6, "jax": 3}
 #: The form to read and the one made for speed -> its prefix in a port's folder.
 FORMS = {"readable": "", "fast": "fast."}
 
+#: These, and each framework's own layers, which only answer and learn.
+EVERY_FORM = {**FORMS, "native": "native."}
+
 #: The forms that compile the step of every training run: seconds each time;
 #: and those to which any model of other sizes is seconds.
 COMPILED = {("keras", "fast"), ("jax", "fast")}
@@ -149,12 +152,12 @@ def engine(name, form="readable"):
 
     Args:
         name: the port's.
-        form: one of FORMS.
+        form: one of EVERY_FORM.
 
     Raises:
         Exception: whatever a port's own files raise; its framework is sound.
     """
-    one_of(form, FORMS, "form")
+    one_of(form, EVERY_FORM, "form")
     if name != "numpy":
         one_of(name, known_ports(), "port")
     if port := absent(name):
@@ -163,7 +166,7 @@ def engine(name, form="readable"):
         if name == "keras":
             quiet.start_keras()
         return importlib.import_module(
-            f"{package(name)}.{FORMS[form]}engine")
+            f"{package(name)}.{EVERY_FORM[form]}engine")
     except (Exception, SystemExit):
         for need in needs(name):
             try:

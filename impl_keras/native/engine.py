@@ -1,5 +1,8 @@
 """The native form's engine; functions without one are the readable engine's."""
 
+import keras
+import numpy as np
+
 from transformer_contract.errors import InputError
 from impl_keras import engine
 from impl_keras.engine import on
@@ -22,6 +25,10 @@ def build(component, config, weights, dtype="float64", device="cpu"):
                          f"{component}; choose another form.")
     with on(device), parts_in(dtype):
         model = Transformer(config)
+    for layer in model.layers:
+        if isinstance(layer, keras.layers.MultiHeadAttention):
+            # keras: a Python float becomes float32 before it is cast
+            layer._inverse_sqrt_key_dim = np.float64(config.d_k**-0.5)
     return engine.filled(model, weights, device)
 
 

@@ -5,6 +5,7 @@ What one returns is sent back, so that it holds arrays and no tensors.
 
 import json
 
+from transformer_contract.errors import InputError
 from parity import ports, shortage
 from parity.check.runners import arrays_by_name, compare_steps
 from parity.check.shelf import take
@@ -66,6 +67,15 @@ def not_fused(bench, config):
     """What the fast form leaves to the readable one, in words each."""
     engine = ports.engine(bench.engine.NAME, "fast")
     return tuple(engine.not_fused(config))
+
+
+def refusal(bench, model):
+    """Why a port's form cannot be a ModelSpec's model; "" if it can."""
+    try:
+        built = bench.runner(model).model
+    except InputError as error:
+        return str(error)
+    return "" if built is not None else "it built nothing"
 
 
 def forward(bench, model, batch):

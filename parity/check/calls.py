@@ -34,6 +34,11 @@ def outputs(runner, case, inputs):
             "predict": engine.predict(model, *inputs)}
 
 
+def predict(runner, case, inputs):
+    """What a model answers, and none of its steps."""
+    return {"output": runner.engine.predict(runner.model, *inputs)}
+
+
 def again(runner, case, inputs):
     """A model asked about one batch, another of its shape, the first again.
 
@@ -116,7 +121,8 @@ def padding_loss(runner, case, inputs):
     return {"loss is 0": np.array([loss == 0])}
 
 
-KINDS = {"forward": forward, "outputs": outputs, "again": again,
+KINDS = {"forward": forward, "outputs": outputs, "predict": predict,
+         "again": again,
          "compiled": compiled, "answers": answers,
          "exported": exported, "initial": initial,
          "padding_loss": padding_loss}

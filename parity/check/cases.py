@@ -108,6 +108,17 @@ def padded_batch(config, source=SOURCE, target=TARGET):
     return Batch.of_ids(sources, targets, pad, begun=False)
 
 
+def attended_batch(config):
+    """Three pairs: full, padded right, a source padded left.
+
+    Each query attends to something, as the frameworks' own layers need: they
+    differ in what they give a query without a key (R2).
+    """
+    batch = padded_batch(config)
+    return Batch.of_ids(batch.source[:3], batch.target[[0, 1, 1]],
+                        config.pad_id, begun=False)
+
+
 def first_layer(config):
     """The path of a model's first layer."""
     return ("decoder" if config.stacks == "decoder" else "encoder") + (
@@ -246,6 +257,12 @@ def answers_case(batch):
     """
     return Case("transformer, every way to ask", "transformer", tuple(batch),
                 kind="outputs")
+
+
+def prediction_case(batch):
+    """The case of a model's output alone."""
+    return Case("transformer's output", "transformer", tuple(batch),
+                kind="predict")
 
 
 def gradients_case(batch, pad_id):

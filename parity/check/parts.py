@@ -5,6 +5,7 @@ work while others are compared; then it yields a list of Rows a device.
 """
 
 import copy
+import dataclasses
 import itertools
 import time
 
@@ -135,12 +136,21 @@ class Parts:
         """Whether an implementation has no such dtype: NumPy, 16 bits."""
         return name == "numpy" and dtype not in tolerances.DTYPES[:2]
 
-    def _gradients(self, preset, config, weights, dtype):
-        """The part of gradients, on weights that are not near a kink."""
-        case = cases.gradients_case(cases.padded_batch(config), config.pad_id)
+    def _gradients(self, preset, config, weights, dtype, batch=None,
+                   kind="gradients"):
+        """The part of gradients, on weights that are not near a kink.
+
+        Args:
+            batch: of cases.padded_batch if there is none.
+            kind: "gradients", by every weight and step, or "answers", by every
+                weight alone.
+        """
+        case = cases.gradients_case(
+            batch or cases.padded_batch(config), config.pad_id)
         _, weights = kinks.suited(config, case, dtype, itertools.chain(
             [weights], kinks.probes(config, 1)))
-        return self._cases(preset, config, weights, dtype, [case])
+        return self._cases(preset, config, weights, dtype, [
+            dataclasses.replace(case, kind=kind)])
 
     def _training(self, preset, run, weights, form="readable"):
         """The part of a TrainingRun, of the ports whose form makes it."""

@@ -44,7 +44,8 @@ class Row:
     def component(self):
         """What was run, as tables have it."""
         if self.name.startswith(("tokens,", "scores,")):
-            kind = "search" if self.form == "readable" else "fast search"
+            kind = ("search" if self.form == "readable"
+                    else f"{self.form} search")
             return f"{kind}: {self.case.split(':')[0]}"
         return {FULL_SIZE_CASE: "transformer, full size",
                 TRAINED_CASE: "transformer, trained",

@@ -18,7 +18,7 @@ from transformer_contract.weights import probe_weights
 from parity import shortage
 from parity.check import (
     asked, cases, drawn, extremes, face, generation, golden, long,
-    search_runs, training_runs, wide)
+    search_runs, training_runs, wide, workers)
 from parity.check.parts import Parts
 from parity.check.report import (
     FULL_SIZE_CASE, TRAINED_CASE, NotFused, Report, Row)
@@ -63,8 +63,8 @@ class Check(Parts):
             greedy answers alone.
         wide: whether the models of parity.check.wide are compared too, in
             float64, and the runs of parity.check.training_runs.
-        form: which form of the ports is compared, of parity.ports.FORMS; of
-            the fast one, the reference's own too.
+        form: which form of the ports is compared, of parity.ports.EVERY_FORM;
+            of the fast one, the reference's own too.
         apart: whether each port works in a process of its own.
         draws: the Draws of models that are compared too.
     """
@@ -212,6 +212,9 @@ class Check(Parts):
         A part is a generator: before its first yield it asks the ports, and
         then it yields a list of Rows a device.
         """
+        if self.form == "native":
+            yield from self._native()
+            return
         for preset in self.presets:
             config = cases.test_size(preset)
             weights = golden.shipped(preset)
@@ -249,6 +252,53 @@ class Check(Parts):
         if self.full_size and FULL_SIZE in self.presets:
             yield from self._trained()
             yield from self._full_size()
+
+    def _native(self):
+        """Yield the parts of the frameworks' own layers, which have no steps.
+
+        A preset that they cannot be is not compared, and the report says why.
+        """
+        refused = collections.defaultdict(list)
+        for preset in self.presets:
+            config = cases.test_size(preset)
+            weights = golden.shipped(preset)
+            batch = cases.attended_batch(config)
+            for dtype in self.dtypes:
+                able = list(self._able(
+                    preset, config, weights, dtype, refused))
+                if not able:
+                    continue
+                those = self._only(able)
+                yield those._cases(preset, config, weights, dtype, [
+                    cases.prediction_case(batch)])
+                if self.gradients and dtype in tolerances.DTYPES[:2]:
+                    yield those._gradients(
+                        preset, config, weights, dtype, batch, "answers")
+                if self.generate:
+                    yield those._searches(
+                        preset, config, weights, dtype, batch.source,
+                        generation.some_searches(1, 2, SHORT),
+                        (len(batch.source),), self.form)
+
+        self.report.not_done += [
+            f"{', '.join(dict.fromkeys(models))} by {name}: {words}"
+            for (name, words), models in refused.items()]
+
+    def _able(self, preset, config, weights, dtype, refused):
+        """Yield the ports whose framework's own layers can be a model.
+
+        ``refused``, {(port, why): models}, gets what they cannot be.
+        """
+        model = workers.ModelSpec(
+            preset, config, dtype, self.devices[0], self.shelf.put(
+                Reference(config, weights, dtype).arrays), self.form)
+        yield from (one.port for one in self.report.not_checked)
+        for name, port in self.engines.items():
+            reply = port.ask("starting", asked.refusal, model).result()
+            if words := reply.failure or reply.value:
+                refused[name, words].append(preset)
+            else:
+                yield name
 
     def _drawn(self):
         """Yield the parts of drawn models, and of a port's manners."""

@@ -246,7 +246,7 @@ class Reference:
     def runner(self, form):
         """The EngineRunner in the dtype held against the truth itself."""
         same = self.same or self.exact
-        if form == "readable":
+        if form not in ports.FORMS or form == "readable":
             return same
         return EngineRunner(ports.engine("numpy", form), same.config,
                             same.weights, same.dtype)

@@ -62,8 +62,9 @@ def check(
         "--draw", metavar="S:N", help="Only compare the model of seed S and "
         "number N, as a failing case has it.")] = None,
     form: Annotated[str, typer.Option(
-        metavar="NAME", help="Which form is compared: readable, or fast, of "
-        "NumPy too. Steps that a fast form computes together are not seen.",
+        metavar="NAME", help="Which form is compared: readable; fast, of "
+        "NumPy too; or native, of the framework's own layers. Steps that a "
+        "form computes together are not seen.",
     )] = "readable",
     list_conditions: Annotated[bool, typer.Option(
         "--list", help="Compare nothing; print every condition and every pair "
@@ -125,7 +126,13 @@ def check(
         devices = ports.split_words(
             device or ["cpu"], checking.DEVICES, "device")
         required = ports.split_words(require, known, "port") if require else []
-        one_of(form, ports.FORMS, "form")
+        one_of(form, ports.EVERY_FORM, "form")
+        if form == "native":
+            alone("--form native goes with --preset, --port, --dtype, "
+                  "--gradients, --generate, --require, --json and --html",
+                  given | {"preset": None, "gradients": False, "form": False,
+                           "generate": False, "html": None, "steps": False},
+                  mesh, seeds)
         check_writable(json_file, html_file)
         if seeds:
             alone("--seeds goes with --port, --dtype, --require and --json",

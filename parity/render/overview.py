@@ -47,8 +47,8 @@ class Overview:
         self.out.print(
             f"Comparing {listed(self.ports)} with NumPy, step by step: "
             f"{many}." if self.form == "readable" else
-            f"Comparing the fast form of {listed(self.ports)} with the NumPy "
-            f"reference: {many}.", soft_wrap=True)
+            f"Comparing the {self.form} form of {listed(self.ports)} with the "
+            f"NumPy reference: {many}.", soft_wrap=True)
         self.out.print(
             "A number is the largest relative error of any step.")
         self._head("model")

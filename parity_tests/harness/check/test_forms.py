@@ -195,3 +195,22 @@ def test_a_gpu_is_not_expected_of_numpy(name, devices):
     assert "numpy" not in {one.port for one in report.not_checked}
     assert report.compared == report.expected - report.not_compared
     assert report.compared or "cpu" not in devices
+
+
+@pytest.mark.parametrize("name", HERE)
+def test_the_native_form_answers_learns_and_searches(name):
+    """Of the framework's own layers; what they cannot be is told, not made."""
+    found = invoke("check", "--form", "native", "--port", name, "--preset",
+                   "lesson,notebook", "--dtype", "float32", "--gradients",
+                   "--generate")
+    assert found.exit_code == 0, found.output
+    words = " ".join(found.output.split())
+    assert f"lesson by {name}: the native form cannot be this model" in words
+    for what in ("transformer's output", "gradients", "native search: beam"):
+        assert what in words
+
+
+def test_the_native_form_trains_no_run():
+    found = invoke("check", "--form", "native", "--train", "2")
+    assert found.exit_code == 2
+    assert "--form native goes with" in found.output
