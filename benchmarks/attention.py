@@ -28,6 +28,16 @@ def context_size(case):
     return 4 * CASES[case].heads * CASES[case].tokens * FEATURES
 
 
+def needs(case):
+    """What a case needs: (operations of its products, bytes read).
+
+    Under the causal mask half of the scores are.
+    """
+    heads, tokens, causal = CASES[case]
+    flops = 4 * heads * tokens**2 * FEATURES
+    return flops / (2 if causal else 1), 3 * context_size(case)
+
+
 def truth_of(case):
     """Equation 1 in float64 for the queries that are judged: [1 H N K]."""
     from reference_numpy.attention import MultiHeadAttention
@@ -81,7 +91,9 @@ def measured(names, settled, rounds, loud, notes, profile=False):
                 for worker in workers:
                     rows[case][worker.name]["turns"].append(harness.take_turn(
                         worker, 1, clock, warm=False))
-        results = {worker.name: worker.ask("describe") for worker in workers}
+        results = {worker.name: {
+            **worker.ask("describe"), **harness.rates(worker, clock)}
+            for worker in workers}
         for worker in workers if profile else ():
             worker.ask("choose", case=next(iter(CASES)))
             results[worker.name]["profile"] = worker.ask("profile")

@@ -1,7 +1,8 @@
 """All that is timed, in rows of one kind: what ``parity bench`` prints.
 
 A row has "work", "implementation", "form", "peer", "time" in seconds, "ratio"
-to the peer's, "memory" in bytes, "memory_ratio" and "error". Times of one run
+to the peer's, "limit", which is the share of the time that the machine's limit
+is, "memory" in bytes, "memory_ratio" and "error". Times of one run
 are compared with one another only; each was validated before it was timed.
 """
 
@@ -25,11 +26,11 @@ WORKS = ("forward", "training", "padded", "generation", "attention",
 DEFAULT = WORKS[:2]
 
 #: The fields of a row.
-FIELDS = ("work", "implementation", "form", "peer", "time", "ratio", "memory",
-          "memory_ratio", "error")
+FIELDS = ("work", "implementation", "form", "peer", "time", "ratio", "limit",
+          "memory", "memory_ratio", "error")
 
-COLUMNS = ("work", "implementation", "form", "ms", "ratio", "MB", "MB ratio",
-           "error")
+COLUMNS = ("work", "implementation", "form", "ms", "ratio", "of limit", "MB",
+           "MB ratio", "error")
 
 
 def known_to(work):
@@ -49,10 +50,11 @@ def chosen(known, ports, against):
     return [name for name in known if name in needed]
 
 
-def compared(work, rows, against):
+def compared(work, rows, against, limit=None):
     """The rows of one work from those of its own table.
 
     Args:
+        limit: the seconds that the machine's limit allows; None if unknown.
         rows: {name: {"title", "form", "peer", "seconds", "peak", "error"}}.
         against: the name of the one that all are held against, or None for
             each one's own peer.
@@ -63,7 +65,8 @@ def compared(work, rows, against):
         yield dict(zip(FIELDS, (
             work, row["title"], row["form"], other and other["title"],
             row["seconds"], other and row["seconds"] / other["seconds"],
-            row["peak"], row["peak"] and other and other["peak"] and (
+            limit and limit / row["seconds"], row["peak"],
+            row["peak"] and other and other["peak"] and (
                 row["peak"] / other["peak"]), row["error"])))
 
 
@@ -81,25 +84,29 @@ def passes(work, options, notes):
         "peer": known[row["name"]].peer, "seconds": row["median"],
         "peak": row["peak"], "error": row["error"]}
         for row in report["rows"]}
-    return list(compared(work, rows, options["against"])), [roofline(
-        work, report), *harness.caption(report)], profiles
+    flops, size = report["workload"]["flops"], 4 * parameters()
+    limit, words = roofline(report["results"].values(), flops, size)
+    return list(compared(work, rows, options["against"], limit)), [
+        f"The limit of {work}: {words}.", *harness.caption(report)], profiles
 
 
-def roofline(work, report):
-    """What this machine's products and memory allow, in a sentence."""
-    results = report["results"].values()
+def roofline(results, flops, size):
+    """What this machine's products and memory allow: (seconds, in words).
+
+    The best rate and bandwidth that any process of the run reached count.
+
+    Args:
+        results: by a worker each, "rates" of products and "bandwidth".
+        flops: operations of the products.
+        size: bytes that are read beside them.
+    """
     rate = max(max(map(max, result["rates"])) for result in results)
     bandwidth = max(result["bandwidth"] for result in results)
-    flops, size = report["workload"]["flops"], 4 * parameters()
     products, reading = flops / rate, size / bandwidth
-    best = min(report["rows"], key=lambda row: row["median"])
-    return (f"Roofline of {work}: {flops / 1e9:.3g} GFLOP of products at "
-            f"{rate / 1e9:.3g} GFLOP/s take {milliseconds(products)} ms, "
-            f"reading {size / 1e6:.3g} MB of weights at "
-            f"{bandwidth / 1e9:.3g} GB/s {milliseconds(reading)} ms; the "
-            f"quickest, {best['title']}, takes "
-            f"{milliseconds(best['median'])} ms, of which products and reading "
-            f"are {(products + reading) / best['median']:.0%}.")
+    return products + reading, (
+        f"{flops / 1e9:.3g} GFLOP of products at {rate / 1e9:.3g} GFLOP/s take "
+        f"{milliseconds(products)} ms, reading {size / 1e6:.3g} MB at "
+        f"{bandwidth / 1e9:.3g} GB/s {milliseconds(reading)} ms")
 
 
 def parameters():
@@ -120,17 +127,20 @@ def generation(options, notes):
     report = timing.measured(
         names, options["settled"], options["rounds"], options["longest"],
         options["loud"], notes, options["profile"], options["searches"])
-    rows = []
+    rows, lines = [], []
     for search, table in report["rows"].items():
         for length in report["lengths"]:
+            limit, words = roofline(
+                report["results"].values(), *timing.needs(search, length))
+            lines.append(f"The limit of {search}, N = {length}: {words}.")
             rows += compared(f"{search}, N = {length}", {
                 name: {
                     "title": known[name].title, "peer": "ctranslate2",
                     "form": "fast" if "fast form" in known[name].title else "",
                     "seconds": seconds[length], "peak": None, "error": 0.0}
                 for name, seconds in table.items() if length in seconds},
-                options["against"])
-    return rows, list(timing.caption(report)), profiled(
+                options["against"], limit)
+    return rows, [*lines, *timing.caption(report)], profiled(
         "generation", known, report["results"])
 
 
@@ -141,10 +151,14 @@ def attention(options, notes):
         chosen(timing.IMPLEMENTATIONS, options["ports"], options["against"]),
         options["settled"], options["rounds"], options["loud"], notes,
         options["profile"])
-    rows = []
+    rows, lines = [], []
     for case, table in report["rows"].items():
-        rows += compared(f"attention, {case}", table, options["against"])
-    return rows, list(harness.caption(report)), profiled(
+        limit, words = roofline(
+            report["results"].values(), *timing.needs(case))
+        lines.append(f"The limit of attention, {case}: {words}.")
+        rows += compared(
+            f"attention, {case}", table, options["against"], limit)
+    return rows, [*lines, *harness.caption(report)], profiled(
         "attention", timing.IMPLEMENTATIONS, report["results"])
 
 
@@ -256,15 +270,16 @@ def markdown(rows):
     if cases[0] != lengths[0]:  # a search's rows have the lengths beside them
         columns = ["search", "implementation", *(
             words for length in lengths for words in (
-                f"N = {length}, ms", "ratio"))]
+                f"N = {length}, ms", "ratio", "of limit"))]
         lines = {}
         for row in rows:
             search, _, length = row["work"].rpartition(", N = ")
             cells = lines.setdefault((search, row["implementation"]), [
-                search, row["implementation"], *[""] * (2 * len(lengths))])
-            place = 2 + 2 * lengths.index(length)
-            cells[place:place + 2] = (milliseconds(row["time"]),
-                                      number(row["ratio"], ".2f"))
+                search, row["implementation"], *[""] * (3 * len(lengths))])
+            place = 2 + 3 * lengths.index(length)
+            cells[place:place + 3] = (milliseconds(row["time"]),
+                                      number(row["ratio"], ".2f"),
+                                      number(row["limit"], ".0%"))
         texts = list(lines.values())
     else:
         columns = ["work", *COLUMNS[1:]] if len(cases) > 1 else COLUMNS[1:]
@@ -277,7 +292,7 @@ def texts_of(row):
     """A row of a table, as texts in the order of COLUMNS."""
     return (row["work"], row["implementation"], row["form"],
             milliseconds(row["time"]), number(row["ratio"], ".2f"),
-            number(row["memory"], ".0f", 1e-6),
+            number(row["limit"], ".0%"), number(row["memory"], ".0f", 1e-6),
             number(row["memory_ratio"], ".2f"), number(row["error"], ".0e"))
 
 
@@ -287,10 +302,11 @@ def write_page(path, rows, lines, parts):
     sections = [tables_page.Section(
         f"work-{place}", work.capitalize(), "", (
             "implementation", "form", "ms", "× its peer’s time", "peer",
-            "MB", "× its peer’s", "error"),
+            "of the limit", "MB", "× its peer’s", "error"),
         [(row["implementation"], row["form"],
           milliseconds(row["time"]), tables_page.ratio(row["ratio"]),
-          row["peer"] or "", number(row["memory"], ".0f", 1e-6),
+          row["peer"] or "", number(row["limit"], ".0%"),
+          number(row["memory"], ".0f", 1e-6),
           number(row["memory_ratio"], ".2f"), number(row["error"], ".0e"))
          for row in rows if row["work"] == work])
         for place, work in enumerate(works)]

@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks import harness, workload
 from benchmarks.generation_implementations import (
-    IMPLEMENTATIONS, LENGTHS, SEARCHES, weights)
+    IMPLEMENTATIONS, LENGTHS, SEARCHES, settings, weights)
 from benchmarks.worker import Worker
 from transformer_contract.errors import amount
 from transformer_contract.weights import save
@@ -77,6 +77,29 @@ def measure(workers, searches, lengths, rounds, clock, progress):
                             warm=not number and implementation.compiles))
         progress(f"round {number + 1} of {rounds}")
     return turns
+
+
+def needs(search, length):
+    """What writing targets needs: (operations of products, bytes read).
+
+    Sources are encoded once, with the cross-attention's keys and values. Each
+    token then reads the decoder's weights and the table, and the cached keys
+    and values of every row.
+    """
+    c, (method, rows, _) = workload.config(), SEARCHES[search]
+    d, f, source = c.d_model, c.d_ff, workload.LENGTH
+    beams = rows * (settings(search, length).beam if method == "beam" else 1)
+    square, network = d * d, 2 * d * f
+    encoder = c.n_encoder_layers * (
+        source * (4 * square + network) + 2 * source**2 * d)
+    once = encoder + c.n_decoder_layers * 2 * source * square
+    # a token: four products of self-attention, two of cross-attention
+    weights = c.n_decoder_layers * (6 * square + network) + (
+        d * c.target_vocab)
+    keys = c.n_decoder_layers * 2 * d * (length * (length + 1) // 2
+                                         + length * source)
+    return (2 * (rows * once + beams * (length * weights + keys)),
+            4 * (length * weights + beams * keys))
 
 
 def slope(seconds):
@@ -152,7 +175,9 @@ def measured(names, settled, rounds, longest, loud, notes, profile=False,
         validate(workers, truth, folder, notes.print)
         turns = measure(
             workers, searches, lengths, rounds, clock, notes.print)
-        results = {worker.name: worker.ask("describe") for worker in workers}
+        results = {worker.name: {
+            **worker.ask("describe"), **harness.rates(worker, clock)}
+            for worker in workers}
         for worker in workers if profile else ():
             if not IMPLEMENTATIONS[worker.name].has(searches[0], LENGTHS[0]):
                 continue

@@ -159,12 +159,18 @@ def measure(workers, truth, folder, rounds, repeats, clock, progress):
             result["turns"].append(take_turn(worker, repeats, clock))
             if "peak" not in result:  # before the products take their part
                 result["peak"] = worker.ask("peak")
-            result["rates"].append(
-                worker.ask("multiply", repeats=4, clock=clock))
-            result["bandwidth"] = max(result.get("bandwidth", 0), worker.ask(
-                "bandwidth", clock=clock))
+            now = rates(worker, clock)
+            result["rates"] += now["rates"]
+            result["bandwidth"] = max(
+                result.get("bandwidth", 0), now["bandwidth"])
         progress(f"round {number + 1} of {rounds}")
     return results
+
+
+def rates(worker, clock):
+    """The rates of a worker's products, and its bandwidth."""
+    return {"rates": [worker.ask("multiply", repeats=4, clock=clock)],
+            "bandwidth": worker.ask("bandwidth", clock=clock)}
 
 
 def rows(benchmark, results, clock):

@@ -15,8 +15,8 @@ from parity_tests.support.commands import invoke
 pytestmark = pytest.mark.skipif(
     not (ROOT / "benchmarks").is_dir(), reason="not in a checkout")
 
-FIELDS = {"work", "implementation", "form", "peer", "time", "ratio", "memory",
-          "memory_ratio", "error"}
+FIELDS = {"work", "implementation", "form", "peer", "time", "ratio", "limit",
+          "memory", "memory_ratio", "error"}
 
 
 @pytest.mark.long
@@ -37,7 +37,7 @@ def test_a_quick_run_has_a_row_for_each(tmp_path):
         assert row["time"] > 0 and row["error"] < 1e-5
         assert row["peer"] == "torch.nn.Transformer"
     assert {row["form"] for row in rows} == {"", "readable", "fast"}
-    assert sum(line.startswith("Roofline") for line in report["notes"]) == 2
+    assert sum(line.startswith("The limit of") for line in report["notes"]) == 2
     assert "PyTorch port, fast form" in done.stdout
 
 
@@ -178,7 +178,8 @@ def test_a_table_of_markdown_is_replaced(monkeypatch, tmp_path):
     def timed(options, notes):
         return [dict.fromkeys(FIELDS) | {
             "work": f"greedy, N = {length}", "implementation": "ours",
-            "time": length / 1000, "ratio": 0.5} for length in (32, 128)
+            "time": length / 1000, "ratio": 0.5, "limit": 0.25}
+            for length in (32, 128)
         ], ["A note."], []
 
     monkeypatch.setattr(command, "TIMED", {"generation": timed})
@@ -194,9 +195,10 @@ def test_a_table_of_markdown_is_replaced(monkeypatch, tmp_path):
     page.write_text("above\n" + "old\n".join(comments) + "below\n")
     assert invoke(*words).exit_code == 0
     assert page.read_text() == "above\n" + """\
-| search | implementation | N = 32, ms | ratio | N = 128, ms | ratio |
-| --- | --- | ---: | ---: | ---: | ---: |
-| greedy | ours | 32 | 0.50 | 128 | 0.50 |
+| search | implementation | N = 32, ms | ratio | of limit | N = 128, ms \
+| ratio | of limit |
+| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |
+| greedy | ours | 32 | 0.50 | 25% | 128 | 0.50 | 25% |
 
 A note.
 """.join(comments) + "below\n"
