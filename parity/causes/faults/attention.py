@@ -32,6 +32,11 @@ def root_is(file, root):
     return replaced(file, "math", lambda old, port: Math(root))
 
 
+def root_of_heads_is(root):
+    """Another root of d_k, in attention of one head and of many."""
+    return all_of(root_is("attention", root), root_is("single_head", root))
+
+
 def weighed_by(function):
     """Replace the masked softmax by ``function(scores, mask)``."""
     def make(old, port):
@@ -116,7 +121,7 @@ def scored(word):
     that it keeps its own root unless the width is not what is wrong.
     """
     alone = "d_model" not in word and "heads" not in word
-    return root_is("attention", lambda size: (
+    return root_of_heads_is(lambda size: (
         1 / SCALES[word](size, WIDTH) if alone or size < WIDTH
         else math.sqrt(size)))
 

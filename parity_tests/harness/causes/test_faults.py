@@ -14,7 +14,7 @@ from parity import ports
 from parity.causes import catalogue, page, proof
 from parity.causes.cause import Cause
 from parity.causes.diagnose import Diagnosis, probe
-from parity.causes.faults.attention import root_is
+from parity.causes.faults.attention import root_is, root_of_heads_is
 from parity.causes.faults.generation import in_beam
 from parity.causes.faults.gradients import multiplied
 from parity.causes.faults.norms import LAYER, in_norm
@@ -69,7 +69,7 @@ def test_without_a_fault_nothing_is_found(port, preset):
 
 def test_a_fault_that_no_one_knows_is_not_named(port):
     """Scores off by a thousandth are like no fault of the catalogue."""
-    fault = root_is("attention", lambda x: 1.001 * x**0.5)
+    fault = root_of_heads_is(lambda x: 1.001 * x**0.5)
     diagnosis = proof.diagnosis_for(BY_NAME["scores not divided"])
     with fault(port.NAME):
         found = diagnosis.findings(port)
