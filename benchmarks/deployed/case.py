@@ -31,7 +31,8 @@ class DeployedCase:
         kind: the bench.
         name: an identifier.
         ask: returns a CaseAnswer.
-        says: an expression that a right cause has; "" of what is sound.
+        says: an expression that each cause has, if all are right; "" of what
+            is sound.
         at: an expression that a right place has.
     """
 
@@ -84,9 +85,10 @@ def _fate(case, told):
         return SILENT if told.status == 0 else NONE
     if told.status != 1:
         return MISSED
-    if any(re.search(case.says, cause, re.I) for cause in told.causes):
-        return RIGHT
-    return WRONG if told.causes else FOUND
+    if not told.causes:
+        return FOUND
+    return RIGHT if all(re.search(case.says, cause, re.I)
+                        for cause in told.causes) else WRONG
 
 
 def table(outcomes):

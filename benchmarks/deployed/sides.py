@@ -4,7 +4,7 @@ from benchmarks.deployed.case import CaseAnswer
 from parity.causes.deciding import Side, decide
 from parity.comparison.compare import compare
 from parity.exported import opening
-from parity.exported.comparing import finish
+from parity.causes.foreign import finish
 from parity.tracing.trace import trace
 
 

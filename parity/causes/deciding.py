@@ -139,7 +139,7 @@ def _by_operations(comparison, a, b, one, two):
     programs = [_run(runner, small) for runner in (one, two)]
     comparison.notes = [note for note in comparison.notes  # these run exactly
                         if note != BLUNT.format(a.dtype)]
-    near = NEAR if not any(_is_narrow(each) for each in programs) else ROUGH
+    near = max(_near(program) for program in programs)
     alignment = Alignment(*programs, near)
     comparison.roundings = {
         side: _lines(program) for side, program in zip("ab", programs)}
@@ -293,9 +293,10 @@ def _run(runner, small):
     return program
 
 
-def _is_narrow(program):
-    """Whether something in an exact run is still shorter than float64."""
-    return any("float32" in note for note in program.notes)
+def _near(program):
+    """How far apart the same numbers of an exact run may be, as a share."""
+    narrow = any("float32" in note for note in program.notes)
+    return max(ROUGH, program.blur) if narrow else NEAR
 
 
 def _lines(program):

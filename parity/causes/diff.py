@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import os
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -10,8 +11,10 @@ import numpy as np
 
 from transformer_contract.errors import InputError
 from parity.causes.deciding import Side, decide
+from parity.causes.foreign import finish
 from parity.comparison.compare import compare
 from parity.comparison.result import Comparison
+from parity.exported import opening
 from parity.inputs.raw import checked, kept
 from parity.tracing.trace import framework_of, trace
 
@@ -23,8 +26,10 @@ def diff(a: Any, b: Any, *inputs: Any, exact: bool = False,
 
     Args:
         a: the truth: a model, or a function without parameters that returns
-            (model, inputs) or (model, inputs, keywords).
-        b: what is held against it: likewise.
+            (model, inputs) or (model, inputs, keywords). A model may be
+            compiled or exported: what ``torch.compile``, ``torch.export``,
+            ``jax.jit`` and ``tf.function`` return, or a runtime's session.
+        b: what is held against it: likewise, or the path of an exported file.
         inputs, keywords: the arguments of models that are given as such, as
             arrays of any framework.
         exact: compare with nothing shorter than float64 inside, also where
@@ -38,21 +43,42 @@ def diff(a: Any, b: Any, *inputs: Any, exact: bool = False,
     Raises:
         InputError: one is neither a model nor such a function, or the two
             cannot be compared.
+        NotInstalled: what runs an exported file is not there.
     """
     began = time.perf_counter()
-    sides = [side_of(each, inputs, keywords) for each in (a, b)]
-    if (inputs or keywords) and all(side.make for side in sides):
+    one = side_of(a, inputs, keywords)
+    file = isinstance(b, (str, os.PathLike))
+    two = None if file else side_of(b, inputs, keywords)
+    if (inputs or keywords) and one.make and (file or two.make):
         raise InputError(
             "functions that make models make their inputs too; leave out "
             "those beside them, or give models.")
-    traces = [trace(side.model, *side.inputs, gradients=gradients,
-                    **side.keywords) for side in sides]
-    for side, made in zip(sides, traces):
-        made.raw = kept(side.raw, made.inputs)
-    comparison = compare(*traces, names)
-    decide(comparison, *traces, *sides, exact=exact)
+    if file:
+        second, two = opened(opening.read(b, one.inputs, one.keywords))
+    else:
+        second, two = seen(two, gradients)
+    first, one = seen(one, gradients)
+    comparison = compare(first, second, names)
+    decide(comparison, first, second, one, two, exact=exact)
+    finish(comparison, one, two)
     comparison.seconds = time.perf_counter() - began
     return comparison
+
+
+def seen(side: Side, gradients: Callable | None = None) -> tuple:
+    """The Trace of a Side's model, and the Side; of a compiled or exported
+    model the ExportedSide."""
+    if foreign := opening.opened(side.model, side.inputs, side.keywords):
+        return opened(foreign)
+    made = trace(side.model, *side.inputs, gradients=gradients,
+                 **side.keywords)
+    made.raw = kept(side.raw, made.inputs)
+    return made, side
+
+
+def opened(foreign: opening.ExportedModel) -> tuple:
+    """The Trace and the ExportedSide of an ExportedModel."""
+    return foreign.trace(), foreign.side
 
 
 def side_of(given: Any, inputs: tuple = (), keywords: dict | None = None
@@ -61,7 +87,7 @@ def side_of(given: Any, inputs: tuple = (), keywords: dict | None = None
     try:
         framework = framework_of(given)
     except InputError:
-        framework = ""
+        framework = opening.framework_for(given)
     if framework:
         if not inputs and not keywords:
             raise InputError(

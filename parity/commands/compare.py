@@ -166,7 +166,7 @@ def compare(
     from parity.comparison.compare import compare as compared
     from parity.comparison.evidence import evidence as facts
     from parity.dumps.printed import alike
-    from parity.exported.comparing import finish
+    from parity.causes.foreign import finish
     from parity.exported.model import NotInstalled
     from parity.matching import mapping_file
     from parity.matching.steps import suggest

@@ -4,25 +4,34 @@ A function is run as it is for its outputs. Its operations are those of the
 function that was compiled, seen through its own graph.
 """
 
-import sys
-
 import numpy as np
 
 from parity.exported.model import ExportedModel
 from parity.tracing.recorder import mapped
 
 
+def framework_for(model):
+    """The framework of a compiled function; "" of anything else."""
+    name = f"{type(model).__module__}.{type(model).__name__}"
+    if name.startswith("jaxlib.") and hasattr(
+            model, "lower") or "nnx" in name and "Jit" in name:
+        return "jax"
+    if name.startswith("tensorflow.") and callable(model) and (
+            hasattr(model, "get_concrete_function")
+            or hasattr(model, "structured_outputs")):
+        return "keras"
+    return ""
+
+
 def opened(model, inputs, keywords):
     """The ExportedModel of a compiled function; None of anything else."""
-    jax, tensorflow = map(sys.modules.get, ("jax", "tensorflow"))
-    name = f"{type(model).__module__}.{type(model).__name__}"
-    if jax is not None and (name.startswith("jaxlib.") and hasattr(
-            model, "lower") or "nnx" in name and "Jit" in name):
+    framework = framework_for(model)
+    if framework == "jax":
+        import jax
         return _of(model, inputs, keywords, "jax", "jitted function",
                    {"jax": jax.__version__}, _jax_runner)
-    if tensorflow is not None and name.startswith("tensorflow.") and callable(
-            model) and (hasattr(model, "get_concrete_function")
-                        or hasattr(model, "structured_outputs")):
+    if framework == "keras":
+        import tensorflow
         return _of(model, inputs, keywords, "keras", "tf.function",
                    {"tensorflow": tensorflow.__version__}, _keras_runner)
     return None

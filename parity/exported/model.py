@@ -72,7 +72,7 @@ class ExportedSide:
         """Its Runner; InputError where its graph is not seen."""
         if self.foreign.runner is None:
             raise InputError(
-                f"of a {self.foreign.kind} the outputs are seen, not the "
+                f"of the {self.foreign.kind} the outputs are seen, not the "
                 "operations.")
         return self.foreign.runner()
 

@@ -5,16 +5,21 @@ the run is exact. Numbers of a file in float32 stand for the shortest decimal
 that rounds to them: an ε of 9.99999974e-06 is 1e-05.
 """
 
+import functools
 import pathlib
 import time
 
 import numpy as np
 
 from parity.exported.onnx_operations import OPERATORS, WHOLE
+from parity.operations.layouts import distance
 from parity.operations.numpy import NumpyRecording
 from parity.operations.numpy_array import RecordedArray
 from parity.operations.numpy_array import plain as as_plain
 from parity.operations.program import INPUT, PARAMETER, Place
+
+#: Half a unit of float32, as a share.
+HALF = 2.0 ** -24
 
 
 class Node:
@@ -190,7 +195,22 @@ class OnnxRunner:
         if exact and any(array.dtype == np.float32
                          for array in self.parameters.values()):
             program.notes.append("numbers of the file are float32's.")
+            program.blur = self.blur
         return program
+
+    @functools.cached_property
+    def blur(self):
+        """By how much the outputs move, as a share, if each number of the
+        file is rounded otherwise: an exporter folds several operations into
+        one number, so that it is four times what half a unit moves them."""
+        draw, moved = np.random.default_rng(0), {}
+        for name, array in self.parameters.items():
+            if array.dtype == np.float32 and array.size > 1:
+                moved[name] = array * (1 + draw.uniform(
+                    -HALF, HALF, array.shape))
+        plain, other = exact_values(self), exact_values(self, moved)
+        return 4 * max((distance(other[each.name], plain[each.name])
+                        for each in self.proto.graph.output), default=0.0)
 
     def compute(self, graph, values, recording, nodes):
         """Compute nodes in their order."""
@@ -267,14 +287,19 @@ def exactly(array):
     return array
 
 
-def exact_values(runner):
-    """{name: array} of what each node makes, in float64."""
+def exact_values(runner, parameters=()):
+    """{name: array} of what each node makes, in float64.
+
+    Args:
+        runner: an OnnxRunner.
+        parameters: {name: array} of what others are instead.
+    """
     recording = NumpyRecording(True, None, False)
     recording.frames = nodes = Nodes(runner.file)
     values = {name: exactly(array) if array.size == 1 else array.astype(
         np.float64) if array.dtype == np.float32 else array
         for name, array in runner.parameters.items()}
-    values |= runner.inputs
+    values |= {**dict(parameters), **runner.inputs}
     values = {name: recording.known(array) for name, array in values.items()}
     with np.errstate(all="ignore"):
         runner.compute(runner.proto.graph.node, values, recording, nodes)

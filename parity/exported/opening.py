@@ -4,7 +4,7 @@ import pathlib
 import sys
 
 from transformer_contract.errors import InputError
-from parity.exported import onnx_file
+from parity.exported import functions, onnx_file, runtimes
 from parity.exported.model import ExportedModel
 
 #: The files that are models.
@@ -36,10 +36,22 @@ def read(path, inputs, keywords):
     if path.suffix == ".pt2":
         from parity.exported import torch_graphs
         return torch_graphs.loaded(path, inputs, keywords)
-    from parity.exported import runtimes
     if path.suffix == ".tflite":
         return runtimes.lite_rt(path, inputs, keywords)
     return runtimes.openvino(path, inputs, keywords)
+
+
+def framework_for(model) -> str:
+    """Of which framework's arrays a compiled or exported model takes its
+    inputs: "numpy" of a runtime; "" of anything else.
+    """
+    name = f"{type(model).__module__}.{type(model).__name__}"
+    if name.startswith("torch.export.") and hasattr(model, "graph_module"):
+        return "torch"
+    if name.startswith(("onnx.", "onnxruntime.", "openvino.")) or (
+            "Interpreter" in name and hasattr(model, "allocate_tensors")):
+        return "numpy"
+    return functions.framework_for(model)
 
 
 def opened(model, inputs, keywords) -> ExportedModel | None:
@@ -59,7 +71,6 @@ def opened(model, inputs, keywords) -> ExportedModel | None:
         return onnx_file.opened(model, "the model", inputs, keywords)
     if name.startswith("onnxruntime.") and hasattr(model, "get_inputs"):
         return onnx_file.of_session(model, inputs, keywords)
-    from parity.exported import functions, runtimes
     if name.startswith("openvino"):
         return runtimes.openvino_model(model, inputs, keywords)
     if "Interpreter" in name and hasattr(model, "allocate_tensors"):

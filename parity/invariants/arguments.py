@@ -53,6 +53,7 @@ class Call:
         made: the roles whose mask was not given, and is made here.
         sequences: SOURCE or TARGET -> its Sequence.
         second: (path, name) of arrays of steps whose rows are the second axis.
+        rowless: those of outputs that have no rows, whatever their sizes.
     """
 
     def __init__(self, model, inputs, keywords):
@@ -72,7 +73,8 @@ class Call:
         self.takes = set(inspect.signature(function).parameters)
         names, _ = argument_names(function, inputs, keywords)
         self.inputs, self.keywords = dict(zip(names, inputs)), dict(keywords)
-        self.arrays, self.made, self.second = {}, [], set()
+        self.arrays, self.made = {}, []
+        self.second, self.rowless = set(), set()
 
         def visit(name, leaf):
             if self.framework.is_array(leaf):

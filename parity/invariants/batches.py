@@ -68,7 +68,7 @@ def responses(call: Call, base: Trace, ways: Sequence[str],
     Returns:
         A list of Responses; and notes, a sentence each.
     """
-    call.second = _rows_second(call, base)
+    call.second, call.rowless = _axes(call, base)
     found, notes = [], []
     for name in ways:
         asked = [*_ways(call, name, pad_id)]
@@ -82,26 +82,35 @@ def responses(call: Call, base: Trace, ways: Sequence[str],
     return found, notes
 
 
-def _rows_second(call, base):
-    """Which of a Trace's arrays have rows on their second axis: (path, name).
+def _axes(call, base):
+    """Where a Trace's arrays have their rows, as two sets of (path, name).
 
-    In another batch the axis of rows is the one that changes; where a model
-    takes no other, an array [T B …] is told by its sizes.
+    In another batch the axis of rows is the one that changes. Where a model
+    takes no other batch, an array [T B …] is told by its sizes.
+
+    Returns:
+        Arrays with rows on their second axis; outputs of the whole that have
+        no rows, although their first axis is a multiple of them.
     """
     arrays = {(step.path, name): array for step in base.steps
-              for name, array in step.outputs.items()
-              if array.ndim > 1 and array.shape[1] == call.rows}
+              for name, array in step.outputs.items() if array.ndim}
+    second = {key for key, array in arrays.items()
+              if array.shape[1:2] == (call.rows,)}
+    first = {key for key, array in arrays.items() if key[0] == WHOLE
+             and call.rows > 1 and len(array) % call.rows == 0}
     rows = (0,) * (call.rows + 1)
     try:
-        other = call.trace(call.of_rows(rows)) if arrays else None
+        other = call.trace(call.of_rows(rows)) if second | first else None
     except Exception:  # a foreign model may refuse
         lengths = {sequence.length for sequence in call.sequences.values()}
-        return {key for key, array in arrays.items()
-                if len(array) in lengths - {call.rows}}
-    return {(step.path, name) for step in (other.steps if other else ())
-            for name, array in step.outputs.items()
-            if (step.path, name) in arrays and array.shape[:2] == (
-                len(arrays[step.path, name]), len(rows))}
+        return {key for key in second
+                if len(arrays[key]) in lengths - {call.rows}}, set()
+    shapes = {(step.path, name): array.shape
+              for step in (other.steps if other else ())
+              for name, array in step.outputs.items()}
+    return ({key for key in second if shapes.get(key, ())[:2] == (
+                len(arrays[key]), len(rows))},
+            {key for key in first if shapes.get(key) == arrays[key].shape})
 
 
 def _not_asked(name):
@@ -181,6 +190,8 @@ def _asked(call, base, way):
             if (step.path, name) in call.second and there is not None and (
                     there.ndim > 1):
                 array, there = array.swapaxes(0, 1), there.swapaxes(0, 1)
+            if (step.path, name) in call.rowless and there is not None:
+                array, there = array[None], there[None]
             both = there is not None and _pair(
                 call, way, array, there, step.path == WHOLE)
             if both:

@@ -17,6 +17,7 @@ from parity.operations.vocabulary import COMMUTATIVE
 ORDERS = 6
 
 
+
 class OperandTrials(State):
     """Trials with what an operation reads."""
 
@@ -78,11 +79,10 @@ class OperandTrials(State):
         if lean(theirs.shape) == lean(mine.shape):  # it lies as b's does
             laid = [theirs.array.reshape(mine.shape), *laid]
         leaf = self.b.values[self.two.root(mine.number)].kind == PARAMETER
-        if not laid or not leaf and distance(
-                laid[0], mine.array) <= ENDS:
+        if not laid or not leaf and not self.apart(laid[0], mine.array):
             return
         ways = [{(OPERAND, operation.number, slot): array} for array in laid
-                if distance(array, mine.array) > ENDS]
+                if self.apart(array, mine.array)]
         if ways:
             yield Trial(ORDER, operation, other, mine.number, theirs.number,
                         ways, slot)
@@ -95,7 +95,7 @@ class OperandTrials(State):
             theirs = self.a.values[other.operands[there]]
             if lean(theirs.shape) == lean(mine.shape):
                 array = theirs.array.reshape(mine.shape)
-                if distance(array, mine.array) > ENDS:
+                if self.apart(array, mine.array):
                     found.append(Trial(
                         ORDER, operation, other, mine.number, theirs.number,
                         [{(OPERAND, operation.number, slot): array}], slot))

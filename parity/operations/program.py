@@ -149,6 +149,8 @@ class Program:
         roundings: every Rounding.
         notes: what could not be seen or widened, a sentence each.
         seconds: how long the run took.
+        blur: by how much its outputs may be off, as a share of them, since
+            numbers of a file are float32's; 0 where it is not known.
     """
 
     framework: str
@@ -159,6 +161,7 @@ class Program:
     roundings: list = dataclasses.field(default_factory=list)
     notes: list = dataclasses.field(default_factory=list)
     seconds: float = 0.0
+    blur: float = 0.0
 
     def maker(self, value):
         """The Operation that made a value; None of a leaf."""

@@ -2,8 +2,8 @@
 
 import functools
 
-from parity.operations.align import is_view, moves
-from parity.operations.layouts import relaid, relaid_as
+from parity.operations.align import ENDS, is_view, moves
+from parity.operations.layouts import distance, relaid, relaid_as
 from parity.operations.program import OPERAND, RESULT
 from parity.operations.roles import tables_of
 from parity.operations.trial import unlike
@@ -22,6 +22,10 @@ ALIKE = 0.3
 
 #: How many values of a are tried for one of b's.
 TRIED = 3
+
+#: Arrays whose signatures are alike within a limit are apart, number by number
+#: in one order, by so many times that limit at most.
+ROUNDED = 100
 
 
 def given(program, number, array):
@@ -79,6 +83,11 @@ class State:
     def matches(self, number, other):
         """Whether a value of b has the numbers of one of a."""
         return other in self.alignment.in_a.get(number, ())
+
+    def apart(self, one, two):
+        """Whether two arrays of values that are the same up to order lie in
+        another, and are not merely rounded otherwise."""
+        return distance(one, two) > max(ENDS, ROUNDED * self.alignment.near)
 
     def is_lost(self, side, number):
         """Whether a value is lost."""

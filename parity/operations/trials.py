@@ -73,7 +73,7 @@ class Trials(TableTrials, StepTrials):
             laid = [theirs.array] if theirs.shape == other.shape else relaid(
                 theirs.array, other.array, 1)
             ways = [{(RESULT, maker.number, maker.results.index(mine)): array}
-                    for array in laid]
+                    for array in laid if self.apart(array, other.array)]
             if ways:
                 yield Trial(ORDER, maker, self.a.maker(number), mine, number,
                             ways)

@@ -18,9 +18,9 @@ PARITY = ROOT / "parity"
 
 #: A room may import those above it in this list, and itself.
 ROOMS = ("quiet", "ports", "targets", "shortage", "numerics", "tracing",
-         "dumps", "operations", "matching", "check", "matrix", "originals",
-         "mutation", "inputs", "comparison", "conversion", "causes",
-         "training", "exported", "invariants", "differences", "assertions",
+         "dumps", "operations", "exported", "matching", "check", "matrix",
+         "originals", "mutation", "inputs", "comparison", "conversion",
+         "causes", "training", "invariants", "differences", "assertions",
          "runs", "render", "reading", "course", "commands", "front door")
 
 #: What stands in no room, for people call it by these names.

@@ -2,6 +2,7 @@
 
 import pytest
 
+import parity
 from parity_tests.support.engines import usable
 
 
@@ -42,6 +43,18 @@ def test_a_jitted_function():
                  lambda: jitted.jit("")).status == 0
     answer = asked(lambda: jitted.plain(""), lambda: jitted.jit("tanh"))
     assert answer.status == 1 and "gelu" in answer.causes[0]
+
+
+def test_in_one_call():
+    """``parity.diff`` takes what is compiled beside what is not."""
+    usable("torch")
+    import torch
+    from benchmarks.deployed.torch_net import inputs, net
+    x = inputs()
+    assert parity.diff(net(), torch.export.export(net(), x), *x).status == 0
+    cause, = parity.diff(net(), torch.compile(
+        net(activation="tanh"), backend="eager"), *x).explanations
+    assert "gelu by tanh in b" in cause.text()
 
 
 def test_a_quick_sample_of_the_bench_of_caches():

@@ -191,6 +191,18 @@ def test_an_output_of_the_whole_batch():
         "twice", "permuted", "alone"]) == INCOMPLETE
 
 
+@pytest.mark.parametrize("rows", [2, 4])
+def test_an_output_of_no_row(torch, rows):
+    """Places are as many as rows, or twice as many, and of none of them."""
+    def placed(self, x):
+        return x * 2, torch.arange(4), torch.arange(8.0)
+    assert told(model(placed), vectors(rows)) in GOOD
+
+    def first(self, x):
+        return x * 2, torch.arange(len(x))
+    assert told(model(first), vectors(rows)) == WRONG
+
+
 @pytest.mark.parametrize("function, verdict", [
     (lambda self, x: (x > 0), BITWISE),
     (lambda self, x: (x > x.mean(0)), WRONG),

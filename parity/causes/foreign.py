@@ -38,7 +38,7 @@ def _at_first(explanation, one, two):
     """Put the place of a single cause at the first node that differs: what is
     told may be the one that reads it."""
     a, b = (each.runner().run(exact=True) for each in (one, two))
-    lost = Alignment(a, b, ROUGH).lost["b"]
+    lost = Alignment(a, b, max(ROUGH, a.blur, b.blur)).lost["b"]
     place = next((each.place for each in b.operations
                   if lost & {*each.results} and not lost & {*each.operands}),
                  None)
