@@ -151,7 +151,8 @@ def of_maps(site):
     sentences.append({
         "source": VAGUE, "target": vague["best"]["text"], "groups": [],
         "id": "vague", "tree": vague})
-    return {"sentences": sentences, "asked": "", "problem": "", "place": 0}
+    return {"sentences": sentences, "asked": "", "problem": "", "place": 0,
+            "told": {}}
 
 
 def of_dialects(site):

@@ -12,7 +12,7 @@ from transformer_contract.steps import AXES
 from parity.reading import (
     ahead, articles, formulas, held, index, lessons, listing, navigation,
     page_rows, rulings, sources, teaching, whole)
-from parity.reading.ready import MARK, refuse
+from parity.reading.ready import MARK, made_of, refuse
 from parity.reading.values import OTHERS
 from parity.render import maps, markup, pictures
 from parity.runs.forms import LOCALES
@@ -149,15 +149,13 @@ class Site:
 
     Args:
         values: a values.Values.
-        live: whether a server stands behind the pages.
         root: the folder of the four.
         call: what makes the lessons and the known differences, as ahead.call
             does.
     """
 
-    def __init__(self, values, live=False, root=sources.ROOT,
-                 call=ahead.call):
-        self.values, self.live, self.root = values, live, root
+    def __init__(self, values, root=sources.ROOT, call=ahead.call):
+        self.values, self.root = values, root
         self.call = call
         self.files = sources.file_names(root)
         self.rows = {name: list(page_rows.rows(name, root))
@@ -173,7 +171,7 @@ class Site:
             parts=navigation.parts(self.files, dict(articles.PAGES), [
                 (teaching.address_of(path), teaching.heading(path))
                 for path in teaching.paths(self)]),
-            where=self.whole.small, address=address, live=live, axes=AXES,
+            where=self.whole.small, address=address, axes=AXES,
             choices=maps.choices(values.config), languages=len(LOCALES),
             versions=self.versions(), not_checked=values.not_checked)
 
@@ -237,8 +235,8 @@ class Site:
             for name, text in self.assets().items():
                 (fresh / name).write_text(text, encoding="utf-8")
             (fresh / MARK).write_text(
-                json.dumps({"pages": sizes, "with": self.versions()},
-                           indent=1) + "\n")
+                json.dumps({"pages": sizes, "with": self.versions(),
+                            "of": made_of(self.root)}, indent=1) + "\n")
         return sizes
 
     def assets(self):

@@ -13,7 +13,7 @@ TEMPLATES, STATIC = HERE / "templates", HERE / "static"
 STYLES = ("base", "menu", "articles", "columns", "pictures", "touch", "report",
           "slides", "print")
 SCRIPTS = ("menu", "columns", "search", "light", "maps", "heads", "break",
-           "lens", "filter", "slides")
+           "lens", "filter", "slides", "live")
 
 
 #: What has no words that a line could break, a tag, or words between tags.

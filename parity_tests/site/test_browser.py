@@ -523,7 +523,7 @@ def test_axe_finds_nothing(opened, name, scheme):
 @pytest.mark.long(4)
 def test_served_pages_are_touched_as_those_from_disk(site, browser):
     """Under the server's policy, which lets no script of a page run."""
-    with serving.server(*site, 0) as running:
+    with serving.server(serving.Reading(*site), 0) as running:
         thread = threading.Thread(target=running.serve_forever, daemon=True)
         thread.start()
         address = f"http://127.0.0.1:{running.server_port}/"

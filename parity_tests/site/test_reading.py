@@ -398,7 +398,7 @@ def running(site, found):
     import threading
 
     from parity.reading import serving
-    with serving.server(site[0], found, 0) as made:
+    with serving.server(serving.Reading(site[0], found), 0) as made:
         thread = threading.Thread(target=made.serve_forever, daemon=True)
         thread.start()
         yield made
@@ -450,6 +450,9 @@ def test_the_readers_own_date_is_read(running):
     status, _, text = asked(
         running, "/read-attention?text=12+December+2031")
     assert status == 200 and "2031-12-12" in text
+    assert "<html lang=\"en\" data-live>" in text
+    assert text.count("read in ") == 2  # by NumPy and PyTorch
+    assert text.count("not checked: it was not asked for") == 2
     assert text.count("<svg viewBox") == 6 * 4  # beside them the search's
     assert text.count("class=\"tree\"") == 1
     assert 'value="12 December 2031"' in text
