@@ -20,7 +20,7 @@ import urllib.parse
 import webbrowser
 
 from transformer_contract.errors import InputError, visible
-from parity.reading import articles, live
+from parity.reading import articles, live, sentence
 from parity.reading.pages import Site
 from parity.render import markup
 
@@ -30,7 +30,7 @@ ADDRESS = "127.0.0.1"
 HOSTS = ("localhost", ADDRESS)
 
 #: Where the reader's own text is sent, to be read or with a fault.
-READ, BREAK = "/read-attention", "/break-it"
+READ, BREAK, SENTENCE = "/read-attention", "/break-it", "/sentence.json"
 
 #: How many connections are answered at once, how many more may wait until one
 #: is free, and the seconds that one may last from its first byte to its last.
@@ -111,7 +111,7 @@ class Reading:
         except ValueError:
             return plain(http.HTTPStatus.BAD_REQUEST,
                          "This is no address of a page.")
-        if path in (READ, BREAK):
+        if path in (READ, BREAK, SENTENCE):
             return self.asked(path, text, fault if path == BREAK else "")
         file = self.file(path)
         if file is None and self.progress and (
@@ -128,7 +128,8 @@ class Reading:
     def asked(self, path, text, fault):
         """What a reader asked for, as far as it is there."""
         status, headers = http.HTTPStatus.OK, {
-            "Content-Type": "text/html; charset=utf-8"}
+            "Content-Type": ("application/json" if path == SENTENCE
+                             else "text/html; charset=utf-8")}
         text, fault = (visible(one.encode("utf-8", "replace").decode())
                        for one in (text, fault))
         try:
@@ -151,6 +152,9 @@ class Reading:
 
     def made(self, path, text, fault):
         """Yield the page of a text that is read, or read with a fault."""
+        if path == SENTENCE:
+            yield sentence.as_json(sentence.read(self.values, text)).encode()
+            return
         if path == BREAK:
             yield self.page(path, text, fault,
                             **live.broken(self.values, fault, text))
@@ -159,7 +163,9 @@ class Reading:
             yield self.page(path, text, fault, sentences=[figures], told=told)
 
     def page(self, path, text, fault, problem="", place=0, **more):
-        """A page of a text, as bytes."""
+        """A page of a text, as bytes; for the front page as JSON."""
+        if path == SENTENCE:
+            return sentence.as_json({"problem": problem}).encode()
         self.site.environment.globals.update(versions=self.site.versions())
         if path == BREAK:
             html = self.site.render(
