@@ -1,8 +1,11 @@
 """The command ``parity read``: four columns, one Transformer, as pages."""
 
+import contextlib
+import importlib
 import pathlib
 import sys
 import time
+import types
 from typing import Annotated, Optional
 
 import typer
@@ -27,26 +30,32 @@ def read(
         "--port", metavar="NAME", help="torch, keras, jax or all; repeat it "
         "or separate names by commas.  [default: all]")] = None,
     serve: Annotated[bool, typer.Option(
-        "--serve", help="Serve the pages to this machine alone, and let the "
-        "reader's own text be read.")] = False,
+        "--serve", help="Serve the pages to this machine alone, at once, and "
+        "let the reader's own text be read.")] = False,
+    browser: Annotated[bool, typer.Option(
+        help="Whether --serve opens the browser, where a person sits at the "
+        "terminal.")] = True,
     tcp_port: Annotated[int, typer.Option(
         "--tcp-port", metavar="N", min=0, max=65535, help="Where --serve "
         "listens on 127.0.0.1; 0 for any that is free.")] = TCP_PORT,
     rebuild: Annotated[bool, typer.Option(
         "--rebuild", help="Make the pages anew, where an installed release "
-        "has ready ones; --port and --serve do so as well.")] = False,
+        "has ready ones; --port does so as well.")] = False,
 ):
     """Write pages on which the four stand side by side, with real numbers."""
     with told_plainly():
         if not (port or serve or rebuild) and _opened(out):
+            print(f"open {out}/index.html")
             return
         names = ports.chosen(port)
         here = [name for name in ports.known_ports()
                 if name in names and not ports.absent(name)]
-        modules = _modules(serve)
-        modules.pages.refuse(out)
         if serve:
-            modules.serving.refuse(tcp_port)
+            _serve(out, names, here, tcp_port, rebuild,
+                   browser and sys.stdout.isatty())
+            return
+        modules = _modules("ahead", "pages", "threads", "values")
+        modules.pages.refuse(out)
         start = time.perf_counter()
         print(f"Making {len(modules.pages.addresses())} pages in {out}, which "
               "takes some minutes.", flush=True)
@@ -54,39 +63,51 @@ def read(
               modules.ahead.compiled_once(),
               modules.ahead.running(here) as call):
             values = modules.values.Values(names, tell)
-            sizes = modules.pages.Site(
-                values, live=serve, call=call).write(out, tell)
+            sizes = modules.pages.Site(values, call=call).write(out, tell)
         for column, reason in values.not_checked.items():
             print(f"not checked: {column}, {reason}", file=sys.stderr)
         print(f"wrote {len(sizes)} pages to {out} in "
               f"{time.perf_counter() - start:.0f} s; open {out}/index.html")
-        if serve:
-            modules.serving.serve(out, values, tcp_port)
+
+
+def _serve(out, names, here, tcp_port, rebuild, browser):
+    """Serve what is there at once; make what is not there behind."""
+    modules = _modules("ahead", "behind", "live", "ready", "serving",
+                       "threads")
+    modules.ready.refuse(out)
+    modules.serving.refuse(tcp_port)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(modules.threads.one_thread())
+        stack.enter_context(modules.ahead.compiled_once())
+        reading = modules.serving.Reading(out, modules.live.Loading(names))
+        mark = modules.ready.there(out)
+        if mark and not rebuild and not modules.ready.fit(mark):
+            print(f"The pages in {out} are of other code than is here; "
+                  "--rebuild makes them anew.")
+        if rebuild or not (mark or _opened(out)):
+            stack.enter_context(modules.behind.making(reading, here))
+        modules.serving.serve(reading, tcp_port, browser)
 
 
 def _opened(out):
-    """Whether ready pages came with this release; they are in ``out`` then."""
+    """Whether there are ready pages that fit; they are in ``out`` then."""
     from parity.reading import ready
     if not ready.are_here():
         return False
     mark = ready.unpack(out)
     print("ready pages, made with " + "; ".join(mark["with"].values())
           + "; --rebuild makes them with what is installed here")
-    print(f"wrote {len(mark['pages'])} pages to {out}; open {out}/index.html")
+    print(f"wrote {len(mark['pages'])} pages to {out}")
     return True
 
 
-def _modules(serve):
+def _modules(*names):
     """The modules that make pages, which need libraries of their own."""
     try:
-        from parity.reading import ahead, pages, threads, values
-        serving = None
-        if serve:
-            from parity.reading import serving
+        return types.SimpleNamespace(**{
+            name: importlib.import_module(f"parity.reading.{name}")
+            for name in names})
     except ModuleNotFoundError as error:
         raise InputError(
             f"the pages need {error.name}, which is not installed; install "
             "this project again.") from None
-    return type("Modules", (), {
-        "ahead": ahead, "pages": pages, "serving": serving,
-        "threads": threads, "values": values})

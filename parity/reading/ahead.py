@@ -13,7 +13,7 @@ import threading
 
 from transformer_contract.dialects.table import SYSTEMS
 from parity.check import compiled
-from parity.reading import breaking, dialects, known, lessons
+from parity.reading import breaking, dialects, known, lessons, sentence
 
 #: How many processes at most; each imports every framework.
 PROCESSES = 3
@@ -43,6 +43,7 @@ def jobs(port_names, paths=None):
     names = tuple(port_names)
     yield known.text, names
     yield breaking.shipped,
+    yield sentence.shipped,
     for path in lessons.paths() if paths is None else paths:
         yield lessons.shown, path, names
     for name in ("", *SYSTEMS):

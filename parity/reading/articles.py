@@ -7,7 +7,8 @@ import numpy as np
 from transformer_contract.dialects.rows import names_of
 from transformer_contract.dialects.table import DIALECTS, SYSTEMS
 from parity.reading import (
-    breaking, dialects, errata, lessons, rulings, slides, teaching, tree)
+    breaking, dialects, errata, lessons, rulings, sentence, slides, teaching,
+    tree)
 from parity.reading.curves import of_curves
 from parity.reading.known import of_causes, of_known
 from parity.reading.match import of_match, worst_of
@@ -86,6 +87,8 @@ VAGUE = "4 July"
 def of_index(site):
     """The front page: what there is, and how far the ports are off."""
     return {
+        "changes": sentence.CHANGES, "kinds": sentence.KINDS,
+        "size": site.values.config,
         "models": len(site.values.runs), "picture": site.whole.large(),
         "example": site.example(),
         "counts": {name: sum(row.kind == "step" for row in page_rows)
@@ -100,7 +103,7 @@ def of_flow(site):
     stages = [{
         "step": name, "words": words,
         "row": row_of(site, name),
-        "seen": site.shown(values.dates.seen(name), "")}
+        "seen": site.views.shown(values.dates.seen(name), "")}
         for name, words in WAY]
     tokenizer, batch = values.tokenizer, values.dates.batch
     p = softmax(steps["output"][0])
@@ -151,7 +154,8 @@ def of_maps(site):
     sentences.append({
         "source": VAGUE, "target": vague["best"]["text"], "groups": [],
         "id": "vague", "tree": vague})
-    return {"sentences": sentences, "asked": "", "problem": "", "place": 0}
+    return {"sentences": sentences, "asked": "", "problem": "", "place": 0,
+            "told": {}}
 
 
 def of_dialects(site):

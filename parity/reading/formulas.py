@@ -1,11 +1,13 @@
-"""The formula of every step, as MathML.
+"""The formula of every step, as MathML, and why the step is there.
 
 ``formulas.toml`` has it in LaTeX, by owner and name; a step of the
-backward pass is called by its number, such as "3'".
+backward pass is called by its number, such as "3'". ``reasons.toml`` has the
+reasons in the same way.
 """
 
 import functools
 import pathlib
+import re
 import tomllib
 
 from latex2mathml.converter import convert
@@ -14,12 +16,22 @@ from markupsafe import Markup
 from transformer_contract.errors import InputError
 
 TABLE = pathlib.Path(__file__).parent / "formulas.toml"
+REASONS = TABLE.with_name("reasons.toml")
+
+#: Symbols that have one colour in all formulas, and in code by their names.
+COLOURED = re.compile(r"<mi>([QKV])</mi>")
 
 
 @functools.cache
-def table():
-    """owner -> name -> LaTeX."""
-    return tomllib.loads(TABLE.read_text(encoding="utf-8"))
+def table(path=TABLE):
+    """owner -> name -> LaTeX, or a reason."""
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def reason(step):
+    """Why a step is there, or ""."""
+    owner, name = key(step)
+    return table(REASONS).get(owner, {}).get(name, "")
 
 
 def key(step):
@@ -48,5 +60,10 @@ def formula(step):
 def mathml(latex):
     """LaTeX as a MathML block, several lines parted by ``;;``."""
     return Markup("").join(
-        Markup(convert(part.strip(), display="block"))
+        Markup(COLOURED.sub(coloured, convert(part.strip(), display="block")))
         for part in latex.split(";;"))
+
+
+def coloured(symbol):
+    """A match of COLOURED with its class."""
+    return f'<mi class="role-{symbol[1].lower()}">{symbol[1]}</mi>'

@@ -6,7 +6,7 @@ from markupsafe import Markup, escape
 from pygments.lexers import PythonLexer
 from pygments.token import Comment, Token
 
-from parity.reading import sources
+from parity.reading import plain_code, sources
 
 #: Pygments' token types by the few classes that the style sheet colours.
 CLASSES = ((Comment, "c"), (Token.Keyword, "k"), (Token.Literal.String, "s"),
@@ -18,9 +18,17 @@ FORCES = {"torch": "PyTorch", "keras": "Keras", "nnx": "Flax NNX",
           "mlx": "MLX"}
 
 
+#: Names that have the colour that they have in a formula.
+ROLES = {"query": "role-q", "key": "role-k", "value": "role-v"}
+
+
 @functools.cache
 def _class(kind):
     return next((name for above, name in CLASSES if kind in above), "")
+
+
+#: A line of code.
+OWN = Markup('<span class="{}" style="--i:{}">{}</span>')
 
 
 @functools.cache
@@ -50,6 +58,7 @@ def _html(line, width):
     """A line without its first ``width`` characters, which are spaces."""
     spans = []
     for name, text in line:
+        name = name or ROLES.get(text, "")
         if width:
             gone = min(width, len(text))
             text, width = text[gone:], width - gone
@@ -72,6 +81,23 @@ def _margin(file, numbers):
     return min(margins, default=0)
 
 
+def steps_lines(file, ranges):
+    """{line: (class, text) pairs of each that stands there instead}.
+
+    Of the statements of steps, whose recording is taken off; but not of one of
+    the backward pass, nor of one beside which a framework's reason stands.
+    """
+    found = {}
+    for first, last, own in ranges:
+        lines = file.lines[first - 1:last]
+        if own and not any("# " in line for line in lines):
+            instead = plain_code.plain(file, first, last)
+            if instead != lines:
+                found |= {number: [] for number in range(first, last + 1)}
+                found[first] = classed("\n".join(instead)) if instead else []
+    return found
+
+
 def listing(file, ranges):
     """The lines of a Piece as HTML, and what a framework forces there.
 
@@ -80,6 +106,7 @@ def listing(file, ranges):
     """
     numbers = sources.visible(file, ranges)
     lines, reasons, until = [], [], 0
+    instead = steps_lines(file, ranges)
     for place, (number, own) in enumerate(numbers):
         if place == 0 or not number:
             margin = _margin(file, numbers[place + (not number):])
@@ -88,6 +115,13 @@ def listing(file, ranges):
                 Markup('<span class="gap" aria-hidden="true">⋮</span>'))
             continue
         text = file.lines[number - 1]
+        if number in instead:
+            for line in instead[number]:
+                indent = len("".join(part for _, part in line))
+                indent -= len("".join(part for _, part in line).lstrip())
+                lines.append(OWN.format(
+                    "l own", indent - margin + 4, _html(line, margin)))
+            continue
         indent = len(text) - len(text.lstrip()) - margin if text.strip() else 0
         forced = sources.FORCED.search(text)
         if forced:
@@ -105,7 +139,7 @@ def listing(file, ranges):
                 reasons.append(entry)
         names = ["l", *(["own"] if own else []),
                  *(["forced"] if number <= until else [])]
-        lines.append(Markup('<span class="{}" style="--i:{}">{}</span>').format(
+        lines.append(OWN.format(
             " ".join(names), indent + 4,
             _html(tokens(file)[number - 1], margin) or " "))
     return Markup("\n").join(lines), reasons

@@ -1,16 +1,24 @@
-"""The reader's own text: what the models make of it, one text at a time."""
+"""The reader's own text: what the models make of it, one text at a time.
+
+The reference is there at once. The frameworks are imported behind, one after
+the other, and each one's answer is shown as it comes.
+"""
 
 import collections
 import threading
+import time
 import warnings
 
 from transformer_contract.batch import Batch
 from transformer_contract.errors import InputError, amount
 from transformer_contract.generation import GenerationConfig
+from parity import ports
 from parity.check.run import LONGEST
+from parity.ports import NotChecked
 from parity.reading.breaking import Breaking, breakable
 from parity.reading.tree import tree_of
 from parity.reading.model_run import ModelRun
+from parity.reading.values import Shipped
 from parity.render.maps import figures
 
 #: How many characters a text may have.
@@ -29,6 +37,48 @@ class FullError(Exception):
     """More texts wait than can be read soon."""
 
 
+class Loading(Shipped):
+    """The shipped model in the reference, and in ports that load behind.
+
+    Attributes:
+        not_checked: column -> why there is no model of it.
+    """
+
+    def __init__(self, port_names):
+        super().__init__()
+        self.models = {"numpy": self.built(self.engines["numpy"])}
+        self.not_checked = {column: "it was not asked for" for column
+                            in ports.usual_ports() if column not in port_names}
+        self.waiting = [column for column in ports.usual_ports()
+                        if column in port_names]
+        self.change = threading.Condition()
+        threading.Thread(target=self._load, daemon=True).start()
+
+    def _load(self):
+        for column in list(self.waiting):
+            try:
+                engine = ports.engine(column)
+                if isinstance(engine, NotChecked):
+                    self.not_checked[column] = engine.reason
+                else:
+                    engine.set_precision()
+                    self.models[column] = self.built(engine)
+                    self.engines[column] = engine
+            except Exception as error:  # the others are still worth reading
+                self.not_checked[column] = f"it cannot be loaded: {error}"
+            with self.change:
+                self.waiting.remove(column)
+                self.change.notify_all()
+
+    def loaded(self, column):
+        """A column's engine and model, once they are loaded, or None."""
+        with self.change:
+            self.change.wait_for(lambda: column not in self.waiting)
+        if column in self.not_checked:
+            return None
+        return self.engines[column], self.models[column]
+
+
 class Line:
     """Texts that wait to be read, first come first, and the last answers.
 
@@ -36,17 +86,20 @@ class Line:
     that is asked for again keeps its place.
 
     Args:
-        read: what makes an answer of a text.
+        read: what yields answers to a text, each fuller than the last.
     """
 
     def __init__(self, read):
         self.read = read
         self.waiting, self.answers = [], collections.OrderedDict()
+        self.parts = {}
         self.change = threading.Condition()
         threading.Thread(target=self._work, daemon=True).start()
 
     def ask(self, text, seconds):
-        """(answer, 0); or (None, place in line from 1) after so many seconds.
+        """(answer, 0); after so many seconds (part, place in line from 1).
+
+        The part of an answer that is there by then, or None.
 
         Raises:
             FullError: too many wait.
@@ -60,7 +113,7 @@ class Line:
                 self.change.notify_all()
             self.change.wait_for(lambda: text in self.answers, seconds)
             if text not in self.answers:
-                return None, self.waiting.index(text) + 1
+                return self.parts.get(text), self.waiting.index(text) + 1
             answer = self.answers[text]
         if isinstance(answer, Exception):
             raise answer
@@ -71,12 +124,15 @@ class Line:
             with self.change:
                 self.change.wait_for(lambda: self.waiting)
                 text = self.waiting[0]
+            answer = None
             try:
-                answer = self.read(text)
+                for answer in self.read(text):
+                    self.parts[text] = answer
             except Exception as error:  # it goes to who asked
                 answer = error
             with self.change:
                 self.waiting.remove(text)
+                self.parts.pop(text, None)
                 self.answers[text] = answer
                 while len(self.answers) > KEPT:
                     self.answers.popitem(last=False)
@@ -118,15 +174,28 @@ def answered(values, text):
 
 
 def attention(values, text):
-    """The figures of a text: what the model answers and looks at."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        batch, tokens = answered(values, text)
-        run = ModelRun(values.engines, values.config, values.weights, batch,
-                       models=values.models)
-        return figures(run, values.tokenizer, 0, text,
-                       values.tokenizer.decode(tokens[0]), 0) | {
-                           "tree": tree_of(values, text)}
+    """Yield what the models answer and look at, anew after each column.
+
+    Each time (the figures of a text, {column: how far it is}).
+    """
+    batch, tokens = answered(values, text)
+    answer = values.tokenizer.decode(tokens[0])
+    run = ModelRun({}, values.config, values.weights, batch)
+    columns = ["numpy", *ports.usual_ports()]
+    told = dict.fromkeys(columns, "")
+    tree = tree_of(values, text)
+    for column in columns:
+        model = values.loaded(column)
+        start = time.perf_counter()
+        if model is None:
+            told[column] = "not checked: " + values.not_checked[column]
+        else:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                run.add(column, *model)
+            told[column] = f"read in {time.perf_counter() - start:.1f} s"
+        yield figures(run, values.tokenizer, 0, text, answer, 0) | {
+            "tree": tree}, dict(told)
 
 
 def broken(values, name, text):

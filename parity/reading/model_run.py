@@ -36,7 +36,7 @@ class ModelRun:
     """One model on one batch, in the reference and in every port.
 
     Args:
-        models: column -> model, where they are built already.
+        engines: column -> engine, to build and run; others are added.
         on_column: called with each column before it is run.
 
     Attributes:
@@ -49,26 +49,26 @@ class ModelRun:
     """
 
     def __init__(self, engines, config, weights, batch, labels=None,
-                 models=None, on_column=lambda column: None):
+                 on_column=lambda column: None):
         self.config, self.batch, self.labels = config, batch, labels
         self.weights = weights
         self.steps, self.gradients, self.losses = {}, {}, {}
         self.differences = {}
-        reference = None
         for column, engine in engines.items():
             on_column(column)
-            model = models[column] if models else engine.build(
-                "transformer", config, weights, "float64")
-            self.steps[column] = engine.forward(model, *batch)
-            if labels is not None:
-                loss, gradients = engine.gradients(model, *batch, labels)
-                self.losses[column] = loss
-                self.gradients[column] = gradients
-            if column == "numpy":
-                reference = engine, model
-            else:
-                self._compare(column)
-        self.paths = paths_of(*reference)
+            self.add(column, engine, engine.build(
+                "transformer", config, weights, "float64"))
+
+    def add(self, column, engine, model):
+        """Run one more model; the reference's is the first."""
+        self.steps[column] = engine.forward(model, *self.batch)
+        if self.labels is not None:
+            self.losses[column], self.gradients[column] = engine.gradients(
+                model, *self.batch, self.labels)
+        if column == "numpy":
+            self.paths = paths_of(engine, model)
+        else:
+            self._compare(column)
 
     def _compare(self, column):
         arrays = self._named(column)

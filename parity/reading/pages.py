@@ -10,26 +10,14 @@ from markupsafe import Markup, escape
 from transformer_contract.files import new_folder, told
 from transformer_contract.steps import AXES
 from parity.reading import (
-    ahead, articles, formulas, held, index, lessons, listing, navigation,
-    page_rows, rulings, sources, teaching, whole)
-from parity.reading.ready import MARK, refuse
-from parity.reading.values import OTHERS
+    ahead, articles, index, lessons, navigation, other_forms, page_rows,
+    row_views, rulings, sentence, sources, teaching, whole)
+from parity.reading.ready import MARK, made_of, refuse
 from parity.render import maps, markup, pictures
 from parity.runs.forms import LOCALES
 
 #: As many characters of code fit on a telephone.
 WIDEST = 30
-
-#: The sub-layer of keras.layers.MultiHeadAttention behind each step.
-INSIDE_KERAS = {
-    "query": "its sub-layer query_dense", "key": "its sub-layer key_dense",
-    "value": "its sub-layer value_dense",
-    "output": "its sub-layer output_dense",
-    "scores": "its own product of query and key",
-    "weights": "its own masked softmax",
-    "context": "its own product of weights and value",
-}
-
 
 def address(name):
     """The page of a mirrored file."""
@@ -149,20 +137,19 @@ class Site:
 
     Args:
         values: a values.Values.
-        live: whether a server stands behind the pages.
         root: the folder of the four.
         call: what makes the lessons and the known differences, as ahead.call
             does.
     """
 
-    def __init__(self, values, live=False, root=sources.ROOT,
-                 call=ahead.call):
-        self.values, self.live, self.root = values, live, root
+    def __init__(self, values, root=sources.ROOT, call=ahead.call):
+        self.values, self.root = values, root
         self.call = call
         self.files = sources.file_names(root)
         self.rows = {name: list(page_rows.rows(name, root))
                      for name in self.files}
         self.outlines = {}
+        self.views = row_views.RowViews(values, root)
         self.whole = whole.Whole(values, self.rows)
         self.environment = markup.environment(
             number=pictures.number, linked=linked, prose=prose,
@@ -173,7 +160,7 @@ class Site:
             parts=navigation.parts(self.files, dict(articles.PAGES), [
                 (teaching.address_of(path), teaching.heading(path))
                 for path in teaching.paths(self)]),
-            where=self.whole.small, address=address, live=live, axes=AXES,
+            where=self.whole.small, address=address, axes=AXES,
             choices=maps.choices(values.config), languages=len(LOCALES),
             versions=self.versions(), not_checked=values.not_checked)
 
@@ -237,15 +224,16 @@ class Site:
             for name, text in self.assets().items():
                 (fresh / name).write_text(text, encoding="utf-8")
             (fresh / MARK).write_text(
-                json.dumps({"pages": sizes, "with": self.versions()},
-                           indent=1) + "\n")
+                json.dumps({"pages": sizes, "with": self.versions(),
+                            "of": made_of(self.root)}, indent=1) + "\n")
         return sizes
 
     def assets(self):
         """{name: text} of what pages ask for; the index of those rendered."""
         return {"style.css": markup.style(), "script.js": markup.script(),
                 "index.js": index.script(index.entries(
-                    self.rows, self.outlines))}
+                    self.rows, self.outlines)),
+                "sentences.js": self.call(sentence.shipped)}
 
     # A mirrored file
 
@@ -255,7 +243,7 @@ class Site:
         for row in self.rows[name]:
             if not groups or groups[-1]["owner"] != row.owner:
                 groups.append({"owner": row.owner, "rows": []})
-            groups[-1]["rows"].append(self.row(name, row))
+            groups[-1]["rows"].append(self.views.row(name, row))
         helpers = [group for group in groups if is_helper(group["rows"])]
         groups = [group for group in groups if group not in helpers]
         groups.sort(key=lambda group: not has_steps(group["rows"]))
@@ -268,7 +256,8 @@ class Site:
             before=self.files[around - 1] if around else None,
             after=(self.files[around + 1]
                    if around + 1 < len(self.files) else None),
-            example=self.example())
+            example=self.example(),
+            others=other_forms.shown(name, self.root))
 
     def example(self):
         """The worked example, in words."""
@@ -281,124 +270,3 @@ class Site:
             "source_tokens": piece(batch.source[0]),
             "target_tokens": piece(batch.target[0]),
             "label_tokens": piece(labels[0])}
-
-    def row(self, name, row):
-        """A PageRow as the template takes it."""
-        cells, forced = {}, []
-        for column in sources.columns():
-            cells[column] = self.cell(name, row, column)
-        view = {
-            "row": row, "cells": cells, "forced": forced, "formula": "",
-            "held": [held.by(name, row)], "seen": [], "everywhere": [],
-            "dims": "", "sizes": "", "place": "", "note": ""}
-        if row.kind == "step":
-            self._step(view, row)
-        elif row.kind == "backward":
-            self._backward(view, row)
-        else:
-            view["seen"] = [
-                self.shown(one, one.label) for one in
-                self.values.functions.get((name, row.name), ()) if one]
-        return view
-
-    def _step(self, view, row):
-        step = row.step
-        view["formula"] = formulas.formula(step)
-        for number in step.rulings:
-            view["held"] += [test for test in rulings.tests(number)
-                             if test not in view["held"]]
-        seen = self.values.step(step)
-        view["dims"] = " ".join(step.dims)
-        if seen is None:
-            return
-        view["seen"] = [self.shown(seen, "")]
-        view["place"] = seen.name
-        view["sizes"] = " × ".join(map(str, seen.array.shape))
-        view["note"] = self.where(step.owner)
-        view["everywhere"] = [
-            {"name": one.name,
-             "shape": " × ".join(map(str, one.array.shape)),
-             "summary": pictures.Summary.of(one.array),
-             "differences": one.differences}
-            for one in self.values.everywhere(step)]
-
-    def _backward(self, view, row):
-        step = row.step
-        view["formula"] = formulas.formula(step)
-        owner = step.owner.removesuffix("_backward")
-        seen = [(name, one) for name, one in self.values.backward(step)]
-        view["seen"] = [self.shown(one, f"∂{name}", small=i > 0)
-                        for i, (name, one) in enumerate(
-                            (n, o) for n, o in seen if o is not None)]
-        if view["seen"]:
-            return
-        place = self.values.place(owner)
-        forward = sources.forward_name(self.root, owner, step.number)
-        if place and forward:
-            run, path = place
-            name = f"{path}.{forward}" if path else forward
-            one = run.gradient(name)
-            if one is not None:
-                view["seen"] = [self.shown(
-                    one, f"∂{forward}, what arrives here")]
-
-    def where(self, owner):
-        """A sentence on what the values of an owner come from."""
-        if owner == "SingleHeadAttention":
-            return ("One head of the model's width, on the sentence's first "
-                    "vectors and the first layer's kernels.")
-        if owner in ("Adam", "AdamW"):
-            return ("One bias of the model, moved by the gradients of two "
-                    "dates, one after the other.")
-        place = self.values.place(owner)
-        if place and place[0] in self.values.others:
-            number = self.values.others.index(place[0])
-            words = OTHERS[number][1] + (
-                ", one layer a stack" if number else "")
-            return ("The shipped model has no use for this: its weights are "
-                    f"read as those of {words}.")
-        return ""
-
-    def cell(self, name, row, column):
-        """The code of a PageRow in one column."""
-        piece = row.pieces.get(column)
-        if piece is None:
-            return {"code": "", "forced": (), "note": self.absent(row, column)}
-        file = sources.source(column, name, self.root)
-        code, forced = listing.listing(file, piece.ranges)
-        note = ""
-        if column == "keras" and row.kind == "step" and (
-                row.owner == "MultiHeadAttention"):
-            note = ("Inside keras.layers.MultiHeadAttention: "
-                    f"{INSIDE_KERAS[row.name]}.")
-        elif piece.note == "inside":
-            note = ("In the model this happens inside "
-                    f"keras.layers.MultiHeadAttention: "
-                    f"{INSIDE_KERAS[row.name]}. The lines above the dots only "
-                    "look at it; below, the step written out.")
-        return {"code": code, "forced": forced, "note": note}
-
-    def absent(self, row, column):
-        """What stands where a column has no code."""
-        if row.kind == "backward" or "backward" in row.name:
-            return "autodiff"
-        return f"{sources.title(column)} needs none"
-
-    def shown(self, seen, label, small=False):
-        """A SeenArray as the template takes it."""
-        summary = pictures.Summary.of(seen.array)
-        shape = " × ".join(map(str, seen.array.shape)) or "one number"
-        words = (f"{seen.name}, {shape}: mean {summary.mean}, spread "
-                 f"{summary.spread}, from {summary.low} to {summary.high}"
-                 + (summary.apart and f"; {summary.apart}"))
-        few = pictures.few(seen.array)
-        return {
-            "name": seen.name, "label": label, "shape": shape,
-            "summary": summary, "few": few,
-            "numbers": pictures.numbers(seen.array) if few else (),
-            "map": "" if few or small else pictures.heat_map(
-                seen.array, words),
-            "ports": {column: {
-                "difference": seen.differences.get(column),
-                "summary": pictures.Summary.of(array)}
-                for column, array in seen.theirs.items()}}

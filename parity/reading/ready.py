@@ -1,9 +1,11 @@
 """Ready pages: those that an installed release was built with.
 
 ``make pages`` makes them, with all four; they are one archive, which a wheel
-has beside this file. A checkout makes its pages anew.
+has beside this file, and so has a checkout in which they were made. A checkout
+may have changed since: what they are made of is known by a hash.
 """
 
+import hashlib
 import io
 import json
 import os
@@ -15,12 +17,18 @@ import zlib
 
 from transformer_contract.errors import InputError
 from transformer_contract.files import new_folder, told, write_whole
-from transformer_contract.shipped import INSTALLED
+from transformer_contract.shipped import INSTALLED, PACKAGES, SUMS
 
 ARCHIVE = pathlib.Path(__file__).parent / "ready" / "pages.zip"
 
 #: The file by which a folder is known to be such a site.
 MARK = "parity-read.json"
+
+#: What pages are made of: code, templates, formulas, lessons and rulings.
+MADE_OF = {".py", ".html", ".css", ".js", ".toml", ".md"}
+FOLDERS = ("reference_numpy", "impl_*", "transformer_contract", "parity",
+           "lessons")
+FILES = ("RULINGS.md", f"weights/{SUMS}")
 
 #: The time of each file in an archive, so that its bytes are the pages' alone.
 TIME = (1980, 1, 1, 0, 0, 0)
@@ -49,9 +57,17 @@ def refuse(folder):
             "an empty one.")
 
 
-def are_here():
-    """Whether there are ready pages, and no checkout that they may not fit."""
-    return INSTALLED.is_dir() and ARCHIVE.is_file()
+def made_of(root=PACKAGES):
+    """The SHA-256 of all that a checkout's pages are made of."""
+    whole = hashlib.sha256()
+    for path in sorted({
+            *(root / name for name in FILES),
+            *(path for pattern in FOLDERS for folder in root.glob(pattern)
+              for path in folder.rglob("*") if path.suffix in MADE_OF)}):
+        if path.is_file():
+            whole.update(str(path.relative_to(root)).encode())
+            whole.update(path.read_bytes())
+    return whole.hexdigest()
 
 
 def pack(folder, path=ARCHIVE):
@@ -66,18 +82,22 @@ def pack(folder, path=ARCHIVE):
     return len(data.getvalue())
 
 
-def read(path=ARCHIVE):
+def read(path=ARCHIVE, names=None):
     """{name: bytes} of an archive, and what its mark says.
+
+    Args:
+        names: of files; all by default.
 
     Raises:
         InputError: it is damaged.
     """
     try:
         with zipfile.ZipFile(path) as archive:
-            files = {name: archive.read(name) for name in archive.namelist()}
+            there = archive.namelist()
+            files = {name: archive.read(name) for name in names or there}
         mark = json.loads(files[MARK])
         if (any(pathlib.PurePath(name).name != name for name in files)
-                or not mark["pages"].keys() < files.keys()):
+                or not mark["pages"].keys() < set(there)):
             raise ValueError
     except (OSError, KeyError, ValueError, AttributeError, TypeError,
             zlib.error, zipfile.BadZipFile):
@@ -85,6 +105,29 @@ def read(path=ARCHIVE):
             f"the ready pages {str(path)!r} are damaged; make new ones with "
             "--rebuild.") from None
     return files, mark
+
+
+def fit(mark):
+    """Whether the pages of this mark are of the code that is here."""
+    return INSTALLED.is_dir() or mark.get("of") == made_of()
+
+
+def are_here():
+    """Whether there are ready pages, and of the code that is here."""
+    if INSTALLED.is_dir() or not ARCHIVE.is_file():
+        return ARCHIVE.is_file()
+    return fit(read(ARCHIVE, [MARK])[1])
+
+
+def there(folder):
+    """The mark of the site that a folder holds, or None."""
+    try:
+        mark = json.loads((pathlib.Path(folder) / MARK).read_bytes())
+        whole = all((pathlib.Path(folder) / name).is_file()
+                    for name in mark["pages"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return mark if whole else None
 
 
 def unpack(folder, path=ARCHIVE):

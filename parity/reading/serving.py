@@ -1,11 +1,13 @@
 """The pages, served to this machine alone, and the reader's own text read.
 
-It listens on 127.0.0.1 and answers only requests that name this machine as
-their host: a page of another site, whose name was made to lead here, gets
-nothing. Only the files of the site are handed out, by name.
+Pages that are there are served at once; others are made behind, by another
+process. It listens on 127.0.0.1 and answers only requests that name this
+machine as their host: a page of another site, whose name was made to lead here,
+gets nothing. Only the files of the site are handed out, by name.
 """
 
 import contextlib
+import functools
 import http
 import http.server
 import mimetypes
@@ -15,10 +17,12 @@ import sys
 import threading
 import time
 import urllib.parse
+import webbrowser
 
 from transformer_contract.errors import InputError, visible
-from parity.reading import articles, live
+from parity.reading import articles, live, sentence
 from parity.reading.pages import Site
+from parity.render import markup
 
 ADDRESS = "127.0.0.1"
 
@@ -26,7 +30,7 @@ ADDRESS = "127.0.0.1"
 HOSTS = ("localhost", ADDRESS)
 
 #: Where the reader's own text is sent, to be read or with a fault.
-READ, BREAK = "/read-attention", "/break-it"
+READ, BREAK, SENTENCE = "/read-attention", "/break-it", "/sentence.json"
 
 #: How many connections are answered at once, how many more may wait until one
 #: is free, and the seconds that one may last from its first byte to its last.
@@ -40,7 +44,8 @@ PATIENCE, AGAIN, PACE = 1, 2, 10
 HEADERS = {
     "Content-Security-Policy":
         "default-src 'none'; img-src 'self' data:; style-src 'self' "
-        "'unsafe-inline'; script-src 'self'; form-action 'self'; "
+        "'unsafe-inline'; script-src 'self'; connect-src 'self'; "
+        "form-action 'self'; "
         "base-uri 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -62,17 +67,38 @@ class Reading:
     """What the server answers with: the site's files, and live attention.
 
     Args:
-        folder: of the site.
-        values: the values.Values that it was made of.
+        folder: of the site, which may still be made.
+        values: the model's, as live.Loading or values.Values.
+
+    Attributes:
+        progress: while the site is made, how far it is.
     """
 
+    progress = ""
+
     def __init__(self, folder, values):
-        folder = pathlib.Path(folder)
-        self.files = {f"/{path.name}": path for path in folder.iterdir()
-                      if path.is_file()}
-        self.files["/"] = folder / "index.html"
-        self.values, self.site = values, Site(values, live=True)
+        self.folder, self.values = pathlib.Path(folder), values
         self.line = live.Line(lambda asked: self.made(*asked))
+
+    @functools.cached_property
+    def site(self):
+        """What renders pages; made by the thread that reads texts."""
+        return Site(self.values)
+
+    def file(self, path):
+        """The file of the site that a path names, or None."""
+        name = path[1:] or "index.html"
+        there = self.folder.iterdir() if self.folder.is_dir() else ()
+        return next((one for one in there
+                     if one.name == name and one.is_file()), None)
+
+    def waiting(self):
+        """The page that stands for those that are still made."""
+        page = markup.environment().get_template("making.html").render(
+            progress=self.progress)
+        return (http.HTTPStatus.ACCEPTED, {
+            "Content-Type": "text/html; charset=utf-8",
+            "Refresh": str(AGAIN)}, page.encode())
 
     def answer(self, target):
         """(status, headers, bytes) for the target of a GET."""
@@ -85,21 +111,25 @@ class Reading:
         except ValueError:
             return plain(http.HTTPStatus.BAD_REQUEST,
                          "This is no address of a page.")
-        if path in (READ, BREAK):
+        if path in (READ, BREAK, SENTENCE):
             return self.asked(path, text, fault if path == BREAK else "")
-        if path not in self.files:
+        file = self.file(path)
+        if file is None and self.progress and (
+                path == "/" or path.endswith(".html")):
+            return self.waiting()
+        if file is None:
             return plain(http.HTTPStatus.NOT_FOUND, "There is no such page.")
-        file = self.files[path]
         kind = mimetypes.guess_type(file.name)[0] or "text/plain"
         if kind.startswith("text/") or kind.endswith("javascript"):
             kind += "; charset=utf-8"
         return (http.HTTPStatus.OK, {"Content-Type": kind},
-                file.read_bytes())
+                answering(file.read_bytes()))
 
     def asked(self, path, text, fault):
-        """What a reader asked for, or its place in line."""
+        """What a reader asked for, as far as it is there."""
         status, headers = http.HTTPStatus.OK, {
-            "Content-Type": "text/html; charset=utf-8"}
+            "Content-Type": ("application/json" if path == SENTENCE
+                             else "text/html; charset=utf-8")}
         text, fault = (visible(one.encode("utf-8", "replace").decode())
                        for one in (text, fault))
         try:
@@ -109,8 +139,8 @@ class Reading:
             page, place = self.line.ask((path, text, fault), PATIENCE)
             if place:
                 status = http.HTTPStatus.ACCEPTED
-                headers["Refresh"] = str(max(AGAIN, place // PACE))
-                page = self.page(path, text, fault, place=place)
+                headers["Retry-After"] = str(max(AGAIN, place // PACE))
+                page = page or self.page(path, text, fault, place=place)
         except InputError as error:
             status = http.HTTPStatus.BAD_REQUEST
             page = self.page(path, text, fault, problem=str(error))
@@ -121,15 +151,22 @@ class Reading:
         return status, headers, page
 
     def made(self, path, text, fault):
-        """The page of a text that was read, or read with a fault."""
+        """Yield the page of a text that is read, or read with a fault."""
+        if path == SENTENCE:
+            yield sentence.as_json(sentence.read(self.values, text)).encode()
+            return
         if path == BREAK:
-            return self.page(path, text, fault,
-                             **live.broken(self.values, fault, text))
-        return self.page(path, text, fault,
-                         sentences=[live.attention(self.values, text)])
+            yield self.page(path, text, fault,
+                            **live.broken(self.values, fault, text))
+            return
+        for figures, told in live.attention(self.values, text):
+            yield self.page(path, text, fault, sentences=[figures], told=told)
 
     def page(self, path, text, fault, problem="", place=0, **more):
-        """A page of a text, as bytes."""
+        """A page of a text, as bytes; for the front page as JSON."""
+        if path == SENTENCE:
+            return sentence.as_json({"problem": problem}).encode()
+        self.site.environment.globals.update(versions=self.site.versions())
         if path == BREAK:
             html = self.site.render(
                 "break.html", "break.html", "Break it",
@@ -139,9 +176,14 @@ class Reading:
         else:
             html = self.site.render(
                 "attention-maps.html", "attention-maps.html",
-                "Attention maps", **{"sentences": (), **more}, asked=text,
-                problem=problem, place=place)
-        return html.encode("utf-8", "replace")
+                "Attention maps", **{"sentences": (), "told": {}, **more},
+                asked=text, problem=problem, place=place)
+        return answering(html.encode("utf-8", "replace"))
+
+
+def answering(page):
+    """A page's bytes, marked as one behind which models answer."""
+    return page.replace(b'<html lang="en">', b'<html lang="en" data-live>', 1)
 
 
 def plain(status, sentence):
@@ -244,13 +286,13 @@ def refuse(tcp_port):
     _listening(tcp_port, None).server_close()
 
 
-def server(folder, values, tcp_port):
-    """A server of a site, not yet running.
+def server(reading, tcp_port):
+    """A server of a Reading, not yet running.
 
     Raises:
         InputError: the port is taken.
     """
-    return _listening(tcp_port, handler(Reading(folder, values)))
+    return _listening(tcp_port, handler(reading))
 
 
 def _listening(tcp_port, answers):
@@ -262,11 +304,23 @@ def _listening(tcp_port, answers):
             f"({error.strerror}); choose another with --tcp-port.") from None
 
 
-def serve(folder, values, tcp_port):
-    """Serve a site until Ctrl-C."""
-    with server(folder, values, tcp_port) as running:
-        print(f"serving http://{ADDRESS}:{running.server_port}/ to this "
-              "machine alone; Ctrl-C stops it", flush=True)
+def show(address):
+    """Open the reader's browser, unless it would take this terminal."""
+    with contextlib.suppress(webbrowser.Error):
+        browser = webbrowser.get()
+        if (not isinstance(browser, webbrowser.GenericBrowser)
+                or isinstance(browser, webbrowser.BackgroundBrowser)):
+            browser.open(address)
+
+
+def serve(reading, tcp_port, browser=False):
+    """Serve a Reading until Ctrl-C; open a browser if there is to be one."""
+    with server(reading, tcp_port) as running:
+        address = f"http://{ADDRESS}:{running.server_port}/"
+        print(f"serving {address} to this machine alone; Ctrl-C stops it",
+              flush=True)
+        if browser:
+            threading.Thread(target=show, args=[address], daemon=True).start()
         try:
             running.serve_forever()
         except KeyboardInterrupt:

@@ -110,7 +110,7 @@ class Source:
         text = path.read_text(encoding="utf-8")
         self.lines = text.splitlines()
         tree = ast.parse(text)
-        self.prose = ast.get_docstring(tree) or ""
+        self.prose = ast.get_docstring(tree, clean=False) or ""
         self.docstrings = set()
         try:
             self.steps = read_steps(path)

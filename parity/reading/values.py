@@ -97,6 +97,11 @@ class Shipped:
         self.weights = {name: array.astype(np.float64)
                         for name, array in weights.items()}
 
+    def built(self, engine):
+        """The shipped model, as an engine builds it, in float64."""
+        return engine.build(
+            "transformer", self.config, self.weights, "float64")
+
     def pairs_batch(self, sources):
         """The batch that a decoder reads, and what it is to predict."""
         for source in sources:
@@ -169,9 +174,14 @@ class Values(Shipped):
     @functools.cached_property
     def models(self):
         """Column -> the shipped model, built."""
-        return {column: engine.build(
-            "transformer", self.config, self.weights, "float64")
-            for column, engine in self.engines.items()}
+        return {column: self.built(engine)
+                for column, engine in self.engines.items()}
+
+    def loaded(self, column):
+        """A column's engine and model; None where it was not run."""
+        if column in self.engines:
+            return self.engines[column], self.models[column]
+        return None
 
     def _run(self, config, weights, source, on_column=lambda column: None):
         return ModelRun(self.engines, config, weights,

@@ -39,27 +39,29 @@ class Whole:
         self.engine = values.engines["numpy"]
         self.model = diagram.stacks(values.config, self.engine)
         self.addresses = addresses(rows)
-        self.shapes, self.words = {}, {}
-        last, steps = last_steps(rows), values.dates.steps["numpy"]
-        for path, (owner, *_) in diagram.signatures(self.model).items():
-            array = steps.get(f"{path}.{last.get(owner)}")
-            if array is not None:
-                self.note(path, f"{path}.{last[owner]}", array)
-        self.note("memory", "memory", steps["memory"])
 
-    def note(self, path, name, array):
-        """Keep what leaves a path, in words."""
-        self.shapes[path] = " × ".join(map(str, array.shape))
-        summary = pictures.Summary.of(array)
-        self.words[path] = (
-            f"On the worked example {name} is {self.shapes[path]}, mean "
-            f"{summary.mean}, spread {summary.spread}, {summary.low} to "
-            f"{summary.high}{summary.apart and '; ' + summary.apart}.")
+    def outputs(self):
+        """Yield (path, step, array) of what leaves each part."""
+        last = last_steps(self.rows)
+        steps = self.values.dates.steps["numpy"]
+        for path, (owner, *_) in diagram.signatures(self.model).items():
+            name = f"{path}.{last.get(owner)}"
+            if name in steps:
+                yield path, name, steps[name]
+        yield "memory", "memory", steps["memory"]
 
     def large(self):
         """The picture whose parts lead to their rows."""
+        shapes, words = {}, {}
+        for path, name, array in self.outputs():
+            shapes[path] = " × ".join(map(str, array.shape))
+            summary = pictures.Summary.of(array)
+            words[path] = (
+                f"On the worked example {name} is {shapes[path]}, mean "
+                f"{summary.mean}, spread {summary.spread}, {summary.low} to "
+                f"{summary.high}{summary.apart and '; ' + summary.apart}.")
         return drawing.Drawing(
-            self.model, self.addresses, self.shapes, self.words).svg(
+            self.model, self.addresses, shapes, words).svg(
                 "The Transformer, drawn from its modules: each part leads to "
                 "its lines in all four")
 

@@ -1,20 +1,16 @@
 """Attention of real strings, drawn: a head a figure, tokens on both axes."""
 
 import numpy as np
-from markupsafe import Markup, escape
 
 from parity import ports
 from parity.numerics.comparator import compare
-from parity.render import pictures
-
-#: A cell's size in the reference's picture, and room for tokens, in pixels.
-CELL, ROOM = 13, 42
+from parity.render import pictures, worded
 
 #: How an attention is called, and what its queries and keys are.
 KINDS = (
-    ("encoder", "self_attention", "Encoder", "source", "source"),
-    ("decoder", "self_attention", "Decoder, of itself", "target", "target"),
-    ("decoder", "cross_attention", "Decoder, of the source", "target",
+    ("encoder", "self_attention", "Encoder self-attention", "source", "source"),
+    ("decoder", "self_attention", "Decoder self-attention", "target", "target"),
+    ("decoder", "cross_attention", "Decoder cross-attention", "target",
      "source"),
 )
 
@@ -84,39 +80,11 @@ def heads(run, row, name, queries, keys):
                 "verdict": compare(theirs, weights, 1e-12).verdict}
         top = int(weights.mean(axis=0).argmax())
         panels.append({
-            "head": head + 1, "svg": drawing(weights, queries, keys, name,
-                                             head),
+            "head": head + 1, "svg": worded.map_of(
+                weights, queries, keys, f"{name}, head {head + 1}: "
+                f"{len(queries)} queries by {len(keys)} keys", 0, 1),
             "ports": columns, "largest": pictures.number(largest, 2),
             "width": len(keys), "height": len(queries),
             "most": (keys[top], pictures.percent(
                 float(weights.mean(axis=0)[top])))})
     return panels
-
-
-def drawing(weights, queries, keys, name, head):
-    """A head's weights as SVG: a row a query, a column a key."""
-    tall, wide = weights.shape
-    width, height = ROOM + wide * CELL, ROOM + tall * CELL
-    parts = [Markup(
-        '<svg viewBox="0 0 {w} {h}" width="{w}" height="{h}" role="img" '
-        'aria-label="{words}">').format(w=width, h=height, words=(
-            f"{name}, head {head + 1}: {tall} queries by {wide} keys"))]
-    parts.append(Markup(
-        '<image href="{}" x="{}" y="{}" width="{}" height="{}" '
-        'preserveAspectRatio="none" style="image-rendering:pixelated"{}/>'
-    ).format(pictures.png(weights, 0, 1), ROOM, ROOM, wide * CELL,
-             tall * CELL, pictures.touchable(
-                 weights, names=[queries, keys])))
-    for i, token in enumerate(queries):
-        parts.append(Markup(
-            '<text x="{}" y="{}" text-anchor="end">{}</text>').format(
-                ROOM - 4, ROOM + (i + .75) * CELL, escape(token[:6])))
-    for i, token in enumerate(keys):
-        x, y = ROOM + (i + .75) * CELL, ROOM - 4
-        parts.append(Markup(
-            '<text x="{x}" y="{y}" transform="rotate(-90 {x} {y})">{t}</text>'
-        ).format(x=x, y=y, t=escape(token[:6])))
-    parts.append(Markup("</svg>"))
-    return Markup("").join(parts)
-
-

@@ -11,9 +11,10 @@ TEMPLATES, STATIC = HERE / "templates", HERE / "static"
 #: The style of the site and of the reports, and the script of the site, in
 #: the order in which their files are joined.
 STYLES = ("base", "menu", "articles", "columns", "pictures", "touch", "report",
-          "slides", "print")
-SCRIPTS = ("menu", "columns", "search", "light", "maps", "heads", "break",
-           "lens", "filter", "slides")
+          "slides", "sentence", "print")
+SCRIPTS = ("menu", "columns", "reading", "search", "light", "maps", "heads",
+           "break", "lens", "filter", "slides", "live",
+           "sentence")
 
 
 #: What has no words that a line could break, a tag, or words between tags.

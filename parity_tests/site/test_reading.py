@@ -16,8 +16,8 @@ from parity import ports
 from parity.differences import registry
 from parity.ports import NotChecked
 from parity.reading import (
-    breaking, formulas, held, lessons, listing, page_rows, pages, sources,
-    values)
+    breaking, formulas, held, lessons, listing, page_rows, pages, plain_code,
+    sources, values)
 from parity.render import markup, pictures
 from parity_tests.support.lessons import alone
 from parity_tests.support.places import is_there
@@ -192,7 +192,7 @@ def test_nothing_is_fetched_from_elsewhere(site):
     folder, _ = site
     for name, reader in read(folder).items():
         for at in reader.sources:
-            assert at.startswith(("data:", "/read-")) or (
+            assert at.startswith(("data:", "/read-", "/break-")) or (
                 folder / at).is_file(), (name, at)
     for path in folder.iterdir():
         if path.suffix in (".css", ".js"):
@@ -398,7 +398,7 @@ def running(site, found):
     import threading
 
     from parity.reading import serving
-    with serving.server(site[0], found, 0) as made:
+    with serving.server(serving.Reading(site[0], found), 0) as made:
         thread = threading.Thread(target=made.serve_forever, daemon=True)
         thread.start()
         yield made
@@ -450,7 +450,10 @@ def test_the_readers_own_date_is_read(running):
     status, _, text = asked(
         running, "/read-attention?text=12+December+2031")
     assert status == 200 and "2031-12-12" in text
-    assert text.count("<svg viewBox") == 6 * 4  # beside them the search's
+    assert "<html lang=\"en\" data-live>" in text
+    assert text.count("read in ") == 2  # by NumPy and PyTorch
+    assert text.count("not checked: it was not asked for") == 2
+    assert text.count('class="worded"') == 6 * 4
     assert text.count("class=\"tree\"") == 1
     assert 'value="12 December 2031"' in text
 
@@ -530,6 +533,59 @@ def test_a_port_that_is_not_there_is_not_checked(site):
     text = (folder / "attention.html").read_text(encoding="utf-8")
     assert "not checked" in text
     assert "super()._masked_softmax" in re.sub(r"<[^>]+>", "", text)
+
+
+CODE = """class A:
+    def score(self, query, key):
+        \"\"\"How well they match.\"\"\"
+        return query @ key.mT / self.divisor
+
+    def forward(self, x):
+        scores = tap(self, "scores", self.score(query, key))
+        doubled = tap(
+            self, "doubled", 2 * self.score(query, key))
+        other = tap(self, "other", self.score(key, query))
+        a, c["b"] = self.b(x)
+        noted = c["noted"] = f(
+            x)  # why
+        wide = tap(self, "wide", torch.mean(
+            centered * centered, dim=-1, keepdim=True, some_more=True, x=1))
+        kept = tap(self, "kept", kept)
+"""
+
+
+@pytest.mark.parametrize("first, last, expected", [
+    (7, 7, ["        scores = query @ key.mT / self.divisor"]),
+    (8, 9, ["        doubled = 2 * (query @ key.mT / self.divisor)"]),
+    (10, 10, ["        other = self.score(key, query)"]),
+    (11, 11, ['        a, c["b"] = self.b(x)']),
+    (12, 13, ["        noted = f(", "            x)  # why"]),
+    (14, 15, ["        wide = torch.mean(", "            centered * centered, "
+              "dim=-1, keepdim=True, some_more=True, x=1)"]),
+    (16, 16, [])])
+def test_what_only_records_a_step_is_not_shown(
+        tmp_path, first, last, expected):
+    (tmp_path / "a.py").write_text(CODE)
+    assert plain_code.plain(
+        sources.Source(tmp_path / "a.py"), first, last) == expected
+
+
+def test_every_step_of_the_paper_says_why():
+    """In at most two sentences of twenty words, and only of steps."""
+    steps = {formulas.key(row.step): row.step
+             for name in sources.file_names() for row in page_rows.rows(name)
+             if row.kind == "step"}
+    reasons = formulas.table(formulas.REASONS)
+    told = {(owner, name): text for owner, names in reasons.items()
+            for name, text in names.items()}
+    assert told.keys() <= steps.keys()
+    assert {key for name in sources.ORDER for key in (
+        formulas.key(row.step) for row in page_rows.rows(name)
+        if row.kind == "step")} <= told.keys()
+    for text in told.values():
+        sentences = re.split(r"(?<=[.]) ", text)
+        assert len(sentences) <= 2 and text.endswith(".")
+        assert all(len(one.split()) <= 20 for one in sentences), text
 
 
 def test_errata_are_seen(found):

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from transformer_contract.errors import InputError
 from parity.cli import app
 from parity.commands import read as command
-from parity.reading import lessons, ready, sources, teaching
+from parity.reading import lessons, ready, serving, sources, teaching
 
 PAGES = {"index.html": b"<p>one</p>" * 90, "style.css": b"p {}",
          ready.MARK: json.dumps({"pages": {"index.html": 900}, "with": {
@@ -96,7 +96,7 @@ def test_damaged_pages_are_refused_whole(archive, tmp_path, damage):
 @pytest.fixture
 def installed(archive, monkeypatch):
     """As in a wheel: ready pages, and nothing that makes others."""
-    def making(serve):
+    def making(*names):
         raise InputError("other pages are made.")
     monkeypatch.setattr(ready, "are_here", lambda: True)
     monkeypatch.setattr(ready.unpack, "__defaults__", (archive,))
@@ -111,16 +111,43 @@ def test_read_opens_them_at_once(installed, tmp_path):
     assert f"wrote 1 pages to {out}" in answer.output
 
 
-@pytest.mark.parametrize("option", [
-    ["--rebuild"], ["--port", "torch"], ["--serve"]])
+def test_serve_opens_them_too_and_no_browser_for_a_pipe(
+        archive, monkeypatch, tmp_path):
+    served = []
+    monkeypatch.setattr(ready, "are_here", lambda: True)
+    monkeypatch.setattr(ready.unpack, "__defaults__", (archive,))
+    monkeypatch.setattr(serving, "serve", lambda *given: served.append(given))
+    out = tmp_path / "out"
+    for _ in range(2):  # the second time they are there already
+        answer = CliRunner().invoke(app, [
+            "read", "--serve", "--port", "torch", "--tcp-port", "0",
+            "--out", str(out)])
+        assert answer.exit_code == 0, answer.output
+        assert written(out) == PAGES
+    assert [(given[0].folder, *given[1:]) for given in served] == [
+        (out, 0, False)] * 2
+    assert "ready pages, made with" not in answer.output
+    assert "are of other code than is here" in answer.output
+
+
+@pytest.mark.parametrize("option", [["--rebuild"], ["--port", "torch"]])
 def test_and_makes_others_where_it_is_asked(installed, tmp_path, option):
     answer = CliRunner().invoke(app, [
         "read", "--out", str(tmp_path / "out"), *option])
     assert answer.exit_code == 2 and "other pages are made" in answer.output
 
 
-def test_a_checkout_makes_its_own():
+def test_a_checkout_opens_those_of_its_own_code_alone(
+        archive, monkeypatch, tmp_path):
+    monkeypatch.setattr(ready, "ARCHIVE", archive)
     assert not ready.are_here()
+    mark = json.loads(PAGES[ready.MARK]) | {"of": ready.made_of()}
+    (tmp_path / "site" / ready.MARK).write_text(json.dumps(mark))
+    ready.pack(tmp_path / "site", archive)
+    assert ready.are_here()
+    assert ready.there(tmp_path / "site") == mark
+    (tmp_path / "site" / "index.html").unlink()
+    assert ready.there(tmp_path / "site") is None
 
 
 def test_pages_made_by_a_wheel_have_its_lessons(monkeypatch, tmp_path):

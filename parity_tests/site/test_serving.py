@@ -4,10 +4,12 @@ import asyncio
 import socket
 import threading
 import time
+import webbrowser
 
 import pytest
 
 from transformer_contract.errors import InputError
+from parity import ports
 from parity.reading import live, serving
 from parity_tests.support.commands import invoke
 from parity_tests.support.serving import (
@@ -92,7 +94,7 @@ def test_texts_are_read_in_order_and_keep_their_place():
     def slowly(text):
         go.wait()
         read.append(text)
-        return text.upper()
+        yield text.upper()
     line = live.Line(slowly)
     texts = [f"text {i}" for i in range(live.WAITING)]
     assert [line.ask(text, 0) for text in texts] == [
@@ -114,11 +116,76 @@ def test_who_is_far_behind_asks_less_often(monkeypatch, place, seconds):
     reading.page = lambda *what, **more: b""
     monkeypatch.setattr(live, "ids_of", lambda values, text: [])
     _, headers, _ = reading.asked(serving.READ, "a", "")
-    assert headers["Refresh"] == str(seconds)
+    assert headers["Retry-After"] == str(seconds)
+
+
+def test_an_answer_is_shown_in_parts():
+    go = [threading.Event(), threading.Event()]
+
+    def read(text):
+        for part, event in enumerate(go):
+            yield part
+            event.wait()
+    line = live.Line(read)
+    assert line.ask("text", 0.2) == (0, 1)
+    go[0].set()
+    assert line.ask("text", 0.2) == (1, 1)
+    go[1].set()
+    assert line.ask("text", 9) == (1, 0) and not line.parts
+
+
+def test_pages_that_are_made_are_waited_for(tmp_path):
+    reading = serving.Reading(tmp_path / "site", None)
+    assert reading.answer("/")[0] == 404
+    reading.progress = "3 of 86 pages: masks.html"
+    status, headers, page = reading.answer("/attention.html")
+    assert status == 202 and headers["Refresh"] == "2"
+    assert b"3 of 86 pages" in page
+    assert reading.answer("/style.css")[0] == 404
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "index.html").write_text('<html lang="en">')
+    assert reading.answer("/")[2] == b'<html lang="en" data-live>'
+
+
+@pytest.mark.parametrize("column, words", [
+    ("torch", ""), ("keras", "it was not asked for"),
+    ("jax", "it cannot be loaded: no such file")])
+def test_ports_load_behind(monkeypatch, column, words):
+    """One that cannot be loaded is told, and the others are read."""
+    go = threading.Event()
+
+    class Engine:
+        set_precision = build = staticmethod(lambda *what: None)
+
+    def engine(name):
+        if name == "numpy":
+            return real(name)
+        go.wait()
+        if name == "jax":
+            raise OSError("no such file")
+        return Engine
+    real = ports.engine
+    monkeypatch.setattr(ports, "engine", engine)
+    loading = live.Loading(("torch", "jax"))
+    assert loading.loaded("numpy")[1] and loading.waiting == ["torch", "jax"]
+    go.set()
+    assert loading.loaded(column) == (None if words else (Engine, None))
+    assert loading.not_checked.get(column, "") == words
+
+
+@pytest.mark.parametrize("kind, opened", [
+    (webbrowser.Mozilla, True), (webbrowser.BackgroundBrowser, True),
+    (webbrowser.GenericBrowser, False)])
+def test_a_browser_in_the_terminal_is_not_opened(monkeypatch, kind, opened):
+    asked = []
+    monkeypatch.setattr(kind, "open", lambda *given: asked.append(given[1]))
+    monkeypatch.setattr(webbrowser, "get", lambda: kind("browser"))
+    serving.show("http://127.0.0.1:1/")
+    assert asked == ["http://127.0.0.1:1/"] * opened
 
 
 def test_an_error_goes_to_who_asked():
-    line = live.Line({"right": 1}.__getitem__)
+    line = live.Line(lambda text: iter([{"right": 1}[text]]))
     with pytest.raises(KeyError):
         line.ask("wrong", 9)
     assert line.ask("right", 9) == (1, 0)

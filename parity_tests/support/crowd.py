@@ -43,7 +43,7 @@ async def crowd(port, count):
     async def read(target):
         while status(content := (await answer(port, target))[0]) != 200:
             await asyncio.sleep(int(re.search(
-                rb"Refresh: (\d+)", content)[1]))
+                rb"Retry-After: (\d+)", content)[1]))
     await asyncio.gather(*map(read, targets[::2]))
     print(f"every text read after {time.monotonic() - start:.0f} s")
 

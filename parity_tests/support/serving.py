@@ -14,19 +14,15 @@ from parity.reading import live, serving
 class Pages(serving.Reading):
     """A Reading of one page, whose texts take a moment each."""
 
-    values = None
-
     def __init__(self, folder):
-        self.files = {"/": folder / "index.html"}
-        self.line = live.Line(self.slowly)
+        super().__init__(folder, None)
 
-    def slowly(self, asked):
-        """The page of a text."""
-        _, text, _ = asked
+    def made(self, path, text, fault):
+        """Yield the page of a text."""
         time.sleep(0.01)
         if text == "broken":
             raise ZeroDivisionError
-        return f"read {text}".encode()
+        yield f"read {text}".encode()
 
     def page(self, path, text, fault, **what):
         """What stands on a page, as words."""

@@ -7,6 +7,7 @@
   // The pixels of a column in which code can be read.
   const LEAST = 370;
   const main = document.getElementById("main");
+  const bar = tools.querySelector(".columns");
   const pills = [...tools.querySelectorAll(".pill")];
   const names = pills.map((pill) => pill.dataset.col);
   const titles = Object.fromEntries(pills.map((pill) => [pill.dataset.col, pill.textContent.trim()]));
@@ -23,10 +24,14 @@
     try { localStorage.setItem(KEY, JSON.stringify(state)); } catch { /* as above */ }
   };
 
-  const room = () => Math.max(1, Math.min(names.length, Math.floor(main.clientWidth / LEAST)));
+  const room = () => {
+    const cells = document.querySelector(".row.step .cells");
+    const width = cells && cells.clientWidth || main.clientWidth;
+    return Math.max(1, Math.min(names.length, Math.floor(width / LEAST)));
+  };
   const shown = () => {
     if (room() === 1) return [state.tab];
-    const chosen = state.shown || state.order.slice(0, room());
+    const chosen = state.shown || names;
     return state.order.filter((name) => chosen.includes(name));
   };
 
@@ -52,6 +57,7 @@
     }
     draw(columns);
     reachable();
+    document.dispatchEvent(new Event("columns"));
   };
   const change = (how) => { keepingPlace(() => { how(); apply(); }); save(); };
 
@@ -66,7 +72,7 @@
   const draw = (columns) => {
     const at = document.activeElement && document.activeElement.id;
     const open = tools.querySelector("details[open]");
-    tools.replaceChildren(...state.order.map((name) => {
+    bar.replaceChildren(...state.order.map((name) => {
       const pill = document.createElement("button");
       pill.type = "button";
       pill.className = "pill";
@@ -119,6 +125,4 @@
     if (room() !== before) { before = room(); keepingPlace(apply); }
   });
   apply();
-  const row = named() && document.getElementById(named());
-  if (row) row.scrollIntoView({ behavior: "instant" });
 })();
