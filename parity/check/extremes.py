@@ -17,8 +17,8 @@ from transformer_contract.training import TrainingConfig
 from transformer_contract.weights import part, probe_weights
 from parity import ports
 from parity.check import (
-    branches, cases, changed_models, edges, fast_searches, golden, search_runs,
-    training_runs, usage)
+    branches, cases, edges, fast_searches, golden, search_runs, training_runs,
+    usage)
 from parity.numerics.comparator import MATCH, compare
 from parity.numerics.tolerances import (
     FLOAT64_GRADIENT, FLOAT64_LIMIT, score_limit)
@@ -241,8 +241,7 @@ QUESTIONS = (activations, positions, masks, scores, lone_encoder, norms,
 
 #: Those of training: after a step weights are what gradients made them.
 TRAINED = (late, edges.steps, edges.resumes, edges.changes,
-           *usage.TRAINED, *branches.TRAINED, *fast_searches.TRAINED,
-           *changed_models.TRAINED)
+           *usage.TRAINED, *branches.TRAINED, *fast_searches.TRAINED)
 
 
 @functools.cache
@@ -289,6 +288,6 @@ def named(question):
 ASKED = {f"extreme {named(question)}": asked(question)
          for question in QUESTIONS}
 FAST = {f"fast {named(question)}": asked(question, "fast") for question in (
-    *usage.FAST, *branches.FAST, *fast_searches.FAST, *changed_models.FAST,
-    searches, late, edges.steps, edges.resumes, edges.changes, usage.reruns,
+    *usage.FAST, *branches.FAST, *fast_searches.FAST, searches, late,
+    edges.steps, edges.resumes, edges.changes, usage.reruns,
     usage.decays)}

@@ -4,6 +4,9 @@ As in parity.check.extremes, which lists them: each function yields (what is
 asked, an array) of an engine, and the reference is right.
 """
 
+import copy
+import importlib
+
 import numpy as np
 
 from transformer_contract.batch import Batch
@@ -12,7 +15,9 @@ from transformer_contract.training import TrainingConfig
 from transformer_contract.weights import probe_weights
 from parity.check import cases
 from parity.check.branches import CONFIG, FAR, FLOAT32, lowered
-from parity.check.changed_models import STRIPS, multiplied
+
+#: Strips of few outputs, of which a small weight has some, on any processor.
+STRIPS = {"takes_small": lambda: True, "STRIPS": (5, 3), "SMALL": 400}
 
 #: Tokens of a search for which weights are laid out anew.
 MANY = 70
@@ -281,7 +286,45 @@ def empty_sources(engine):
             yield from searched(engine, what, {}, source, **settings)
 
 
+def training_in_turn(engine):
+    """Training of a model by two trainers, and by a copy of one."""
+    source, target = (cases.ids(name, 2, 6, CONFIG.source_vocab)
+                      for name in ("source", "target"))
+    model = engine.build("transformer", CONFIG, probe_weights(CONFIG, 3))
+    training = TrainingConfig(schedule="constant", learning_rate=0.01)
+    first, second = (engine.trainer(model, training) for _ in range(2))
+    for i, trainer in enumerate((first, first, second, first)):
+        yield f"in turn, loss {i}", engine.train_step(
+            trainer, source[None], target[None])["loss"]
+        if i == 1:
+            multiplied(engine, model, "source_embedding.table", 0.5)
+    if engine.NAME != "keras":  # which lets no layer be copied
+        first = copy.deepcopy(first)
+    for i in 1, 2:
+        yield f"of a copy, loss {i}", engine.train_step(
+            first, source[None], target[None])["loss"]
+    model = engine.build("transformer", CONFIG, probe_weights(CONFIG, 3))
+    for name in ("source_embedding.table",
+                 "decoder.layers.0.feed_forward.inner.kernel"):
+        multiplied(engine, model, name, 1, np.asfortranarray)
+    trainer = engine.trainer(model, training)
+    for i in 1, 2:
+        yield f"of transposed weights, loss {i}", engine.train_step(
+            trainer, source[None], target[None])["loss"]
+
+
+def multiplied(engine, model, name, factor, ordered=np.array):
+    """Multiply a weight of a model, as its users do; returns the old one."""
+    module = importlib.import_module(
+        f"{engine.__package__.removesuffix('.fast')}.parameters")
+    weight = {each.name: each for each in module.leaves(model)}[name]
+    old = np.array(engine.to_numpy(weight.get()))
+    weight.set(engine.to_native(ordered(factor * old), "cpu"))
+    return engine.to_native(old, "cpu")
+
+
 FAST = (long_searches, long_searches_in_float32, large_sources,
         varied_searches, long_beams, searches_of_few_rows, far_searches,
-        swaps, short_searches, asked_again, changed_weights, empty_sources)
-TRAINED = asked_again,
+        swaps, short_searches, asked_again, changed_weights, empty_sources,
+        training_in_turn)
+TRAINED = asked_again, training_in_turn

@@ -200,7 +200,7 @@ class Parts:
             preset, config, dtype, device, self.shelf.put(reference.arrays),
             form) for device in self.devices}
         ours = reference.runner(form)
-        if form == "readable":  # a fast form asks whether a model is its own
+        if form == "readable":  # a fast form takes the parts of its own model
             ours = generation.RunnerAskedOnce(ours)
         searches = [one for one in searches if dtype in one.dtypes]
         requests = [{

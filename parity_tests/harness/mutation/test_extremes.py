@@ -496,106 +496,9 @@ def of_even_heads(monkeypatch):
 of_even_heads.errors = ValueError,
 
 
-def of_any_part(monkeypatch):
-    from transformer_contract import fast_forms
-    monkeypatch.setattr(fast_forms, "as_built", lambda path: True)
-
-
-def described_as(change):
-    """A bend: of what describes each part a change is compared."""
-    def bend(monkeypatch):
-        from transformer_contract import fast_forms
-        real = fast_forms.described
-        monkeypatch.setattr(ports.engine(bend.port, "fast"), "PLANS", {})
-        monkeypatch.setattr(fast_forms, "described", lambda *given, **kinds: {
-            path: change(told)
-            for path, told in real(*given, **kinds).items()})
-    return bend
-
-
-def of_any_kind(told):
-    return told[1:]
-
-
-def of_kinds_alone(told):
-    return told[:1]
-
-
-def of_no_functions(told):
-    return told[:1] + tuple(
-        (name, value) for name, value in filter(
-            lambda pair: isinstance(pair, tuple), told[1:])
-        if not callable(value))
-
-
-def of_no_numbers(told):
-    return told[:1] + tuple(
-        (name, value) for name, value in filter(
-            lambda pair: isinstance(pair, tuple), told[1:])
-        if not isinstance(value, float))
-
-
-def of_what_is_there(monkeypatch):
-    from transformer_contract import fast_forms
-    monkeypatch.setattr(fast_forms, "strange", lambda found, plan: next(
-        (path or "all" for path in found if found[path] != plan.get(path)),
-        ""))
-
-
-of_what_is_there.errors = LookupError,
-
-
-def unasked(function):
-    """A bend: a function of a fast engine that takes a model as it is."""
-    def bend(monkeypatch):
-        engine = ports.engine(bend.port, "fast")
-        source, made = inspect.getsource(getattr(engine, function)), {}
-        assert source.count("as_built(model)") == 1
-        exec(source.replace("as_built(model)", "True"), vars(engine), made)
-        monkeypatch.setattr(engine, function, made[function])
-    bend.errors = LookupError, ValueError, TypeError
-    return bend
-
-
-def refused(monkeypatch):
-    from transformer_contract import fast_forms
-    monkeypatch.setattr(fast_forms, "as_built", lambda path: False)
-
-
 def of_weights_once(monkeypatch):
     from reference_numpy.fast.weights import Weights
     monkeypatch.setattr(Weights, "are_those_of", lambda *given: True)
-
-
-def of_any_memory(monkeypatch):
-    import torch
-    monkeypatch.setattr(
-        torch.nn.Parameter, "is_contiguous", lambda *given: True)
-
-
-def of_old_constants(monkeypatch):
-    from impl_keras.fast.traced import Traced
-    monkeypatch.setattr(Traced, "is_of", lambda self, other: [
-        *map(id, self.parts)] == [*map(id, other.parts)])
-
-
-def of_an_engine(function, old, new):
-    """A bend: a function of a fast engine that has another line."""
-    def bend(monkeypatch):
-        engine = ports.engine(bend.port, "fast")
-        source, made = inspect.getsource(getattr(engine, function)), {}
-        assert source.count(old) == 1
-        exec(source.replace(old, new), vars(engine), made)
-        monkeypatch.setattr(engine, function, made[function])
-        monkeypatch.setattr(engine, "PLANS", {})
-    bend.errors = ValueError,
-    return bend
-
-
-def traced_for_all(monkeypatch):
-    from impl_keras.fast import search, traced
-    for module in search, traced:
-        monkeypatch.setattr(module, "forget_others", lambda model: None)
 
 
 def without_the_head(monkeypatch):
@@ -703,39 +606,7 @@ def sampled(bends):
     *(("numpy", rewritten(*edit), "empty sources") for edit in OF_NOTHING),
     ("keras", of_a_finite_mask, "empty sources"),
     ("keras", of_even_heads, "long searches"),
-    *((name, of_any_part, question)
-      for name in ("numpy", "torch", "keras", "jax")
-      for question in ("parts of others", "ways of others")),
-    *((name, bend, question) for name in ("numpy", "torch", "keras", "jax")
-      for bend, question in (
-          (described_as(of_any_kind), "parts of others"),
-          (described_as(of_kinds_alone), "ways of others"),
-          (described_as(of_no_functions), "ways of others"),
-          (refused, "parts in turn"),
-          (unasked("trainer"), "training of others"))),
-    ("numpy", described_as(of_no_numbers), "ways of others"),
     ("numpy", of_weights_once, "training in turn"),
-    ("torch", of_any_memory, "training in turn"),
-    ("torch", of_an_engine(
-        "generate", "not as_built(model) or ", ""), "parts of others"),
-    ("torch", of_an_engine(
-        "generate", "not as_built(model) or not fast_forms.searches("
-        "model.config)", "not fast_forms.searches(model.config) or "
-        "not as_built(model)"), "ways of a rotary model"),
-    ("torch", of_an_engine(
-        "forward", "    as_built(model)\n", ""), "ways of a rotary model"),
-    ("keras", of_old_constants, "changes after answers"),
-    ("jax", of_an_engine(
-        "described", ", shared=nnx.Variable", ""), "changes after answers"),
-    ("numpy", of_what_is_there, "ways of others"),
-    ("numpy", unasked("generate"), "parts of others"),
-    ("torch", unasked("generate"), "parts of others"),
-    ("keras", unasked("searches"), "parts of others"),
-    ("jax", unasked("searches"), "parts of others"),
-    ("torch", unasked("gradients"), "training of others"),
-    ("numpy", unasked("predict"), "parts of others"),
-    ("keras", unasked("predict"), "parts in turn"),
-    ("keras", traced_for_all, "parts in turn"),
     ("torch", without_a_bias, "long searches"),
     ("torch", packed_without_a_bias, "long searches in float32"),
     ("torch", packed_once_for_all, "asked again"),
