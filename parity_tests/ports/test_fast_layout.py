@@ -12,14 +12,15 @@ from transformer_contract.generation import GenerationConfig
 from transformer_contract.trace import recording
 from transformer_contract.training import TrainingConfig
 from transformer_contract.weights import probe_weights
-from parity.check import branches, cases, fast_searches
+from parity.check import cases
+from parity_tests.support.conformance import MANY, ODD
 from parity_tests.support.engines import usable
 
 torch = pytest.importorskip("torch")
 
 SEARCHES = {
-    "greedy": GenerationConfig(eos_id=2, max_tokens=fast_searches.MANY),
-    "beam": GenerationConfig(eos_id=2, max_tokens=fast_searches.MANY,
+    "greedy": GenerationConfig(eos_id=2, max_tokens=MANY),
+    "beam": GenerationConfig(eos_id=2, max_tokens=MANY,
                              method="beam", beam=3)}
 
 
@@ -32,8 +33,8 @@ def test_numpys_short_dtypes(dtype):
                 if (form, dtype) == ("fast", "bfloat16")
                 else contextlib.nullcontext())
         with said:
-            model = engine.build("transformer", branches.CONFIG, probe_weights(
-                branches.CONFIG, 3), dtype)
+            model = engine.build("transformer", ODD, probe_weights(
+                ODD, 3), dtype)
         output = engine.predict(model, *Batch.of_ids(source, source))
         trained = engine.train_step(engine.trainer(
             model, TrainingConfig()), source[None], source[None])
@@ -44,8 +45,8 @@ def test_numpys_short_dtypes(dtype):
 
 def test_a_loop_of_a_users_own_has_dense_gradients():
     model = usable("torch", "fast").build(
-        "transformer", branches.CONFIG.replace(tied="none"), probe_weights(
-            branches.CONFIG.replace(tied="none"), 3))
+        "transformer", ODD.replace(tied="none"), probe_weights(
+            ODD.replace(tied="none"), 3))
     source = cases.ids("source", 3, 7, 203)
     model(*map(torch.from_numpy, Batch.of_ids(source, source))).sum().backward()
     assert not any(weight.grad.is_sparse for weight in model.parameters())
@@ -92,7 +93,7 @@ def test_an_array_that_stays_is_not_the_heavier_for_others():
 @pytest.mark.parametrize("search", SEARCHES)
 def test_under_autocast(dtype, search):
     """It computes; in 16 bits tokens may differ."""
-    config, found = branches.CONFIG.replace(tied="none"), []
+    config, found = ODD.replace(tied="none"), []
     for form in "readable", "fast":
         engine = usable("torch", form)
         model = engine.build(
@@ -115,8 +116,8 @@ def test_a_search_that_is_traced_has_its_steps():
             return value
 
     engine = usable("torch", "fast")
-    model = engine.build("transformer", branches.CONFIG, probe_weights(
-        branches.CONFIG, 3), "float32")
+    model = engine.build("transformer", ODD, probe_weights(
+        ODD, 3), "float32")
     with recording(Names()):
         engine.generate(model, cases.ids("source", 3, 7, 203),
                         SEARCHES["greedy"])
@@ -130,7 +131,7 @@ def test_a_model_that_diverged_is_searched(name, search):
     found = []
     for form in "readable", "fast":
         engine = usable(name, form)
-        config = branches.CONFIG.replace(tied="none")
+        config = ODD.replace(tied="none")
         model = engine.build("transformer", config, probe_weights(config, 3))
         bias = (model.projection.bias if name == "numpy"
                 else model.projection.bias.data)
