@@ -32,17 +32,40 @@ def pytest_addoption(parser):
     parser.addoption(
         "--sample", metavar="SEED",
         help="of the tests marked long, run those that this text draws")
+    parser.addoption(
+        "--port", metavar="NAME", action="append", default=[],
+        help="only ask this port, such as torch, or numpy; repeat it. All "
+             "that are installed by default")
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leave out the long tests that the sample's seed does not draw."""
-    seed = config.getoption("sample")
-    if seed is None:
-        return
-    left = [item for item in items if not drawn(seed, item)]
-    config.hook.pytest_deselected(items=left)
-    left = set(left)
+    """Leave out other ports' tests, and long ones that are not drawn."""
+    seed, names = config.getoption("sample"), config.getoption("port")
+    left = {item for item in items if not (
+        (seed is None or drawn(seed, item))
+        and (not names or port_of(item) in names))}
+    config.hook.pytest_deselected(items=[*left])
     items[:] = [item for item in items if item not in left]
+
+
+def port_of(item):
+    """The port that a test is of by its parameters; None if of none."""
+    given = item.callspec.params if hasattr(item, "callspec") else {}
+    for fixture in ("subject", "port", "engine", "engine_of_each_form"):
+        if fixture in given:
+            value = given[fixture]
+            return value if isinstance(value, str) else value[0]
+    return None
+
+
+def pytest_generate_tests(metafunc):
+    """Ask for each port, in each form that a test of conformance is of."""
+    if "subject" in metafunc.fixturenames:
+        mark = metafunc.definition.get_closest_marker("forms")
+        metafunc.parametrize("subject", [
+            (name, form) for form in (mark.args if mark else ("readable",))
+            for name in (*["numpy"] * (form == "fast"), *ports.known_ports())],
+            indirect=True, ids="-".join)
 
 
 def drawn(seed, item):
@@ -62,11 +85,16 @@ def pytest_terminal_summary(terminalreporter, config):
 
 
 def pytest_configure(config):
-    """Let the workers share what JAX compiles.
+    """Know the ports, and let the workers share what JAX compiles.
 
     In a folder of this run, where the environment names none: the Makefile
     names one that is kept.
     """
+    for name in set(config.getoption("port")) - {"numpy"}:
+        if name not in ports.known_ports():
+            raise pytest.UsageError(
+                f"--port {name} is no port; give numpy or one of "
+                f"{', '.join(ports.known_ports())}.")
     if KEPT not in os.environ:
         os.environ[KEPT] = tempfile.mkdtemp(prefix="parity_tests_jax_")
         config.add_cleanup(functools.partial(
@@ -110,6 +138,12 @@ def engine(request):
     for form in ports.FORMS], ids="-".join)
 def engine_of_each_form(request):
     """Each of them in turn, in its readable and in its fast form."""
+    return usable(*request.param)
+
+
+@pytest.fixture
+def subject(request):
+    """An engine in one form, which is to answer as the reference does."""
     return usable(*request.param)
 
 

@@ -137,11 +137,6 @@ def initial_weights(config, seed=0, generator=random, known=None):
     return weights
 
 
-def no_weights(config):
-    """Zeros for every weight, to see how a model is made; float64."""
-    return {name: np.zeros(shape) for name, shape in schema(config).items()}
-
-
 def probe_weights(config, seed=0, known=None):
     """Weights that hide no mistake, to compare implementations with; float64.
 

@@ -54,8 +54,6 @@ def loss_and_gradients(model, source, target, drawn, both):
 class Trainer(train.Trainer):
     """See impl_jax.train."""
 
-    USED = "graph", "rest", "key", "compiled"
-
     def __init__(self, model, training):
         super().__init__(model, training)
         self.graph, _, self.rest = nnx.split(model, nnx.Param, ...)

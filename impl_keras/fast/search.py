@@ -18,7 +18,7 @@ from impl_keras import search
 from impl_keras.fast.cache import (
     at, decode_one, memory_pairs, new_cache, new_writers, reorder, write_all)
 from impl_keras.fast.layout import LONG, LaidOut
-from impl_keras.fast.traced import compiled, forget_others
+from impl_keras.fast.traced import compiled
 from impl_keras.masks import causal_mask, padding_mask
 from impl_keras.sample import uniforms
 from impl_keras.search import follow
@@ -63,7 +63,6 @@ def run(model, source, settings, rows):
     """Find targets of sources; see impl_keras.search."""
     if settings.method == "beam" and settings.beam == 1:
         return beam_of_one(model, source, settings)
-    forget_others(model)
     settings, numbers = _split(settings, model.config.target_vocab, rows)
     xla = math.prod(source.shape) >= LARGE
     encoded = compiled(model, ("encoded", xla), _encoded, xla=xla)(source)

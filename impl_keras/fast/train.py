@@ -11,7 +11,6 @@ from impl_keras.fast.dropout import draw
 from impl_keras.fast.loss import cross_entropy
 from impl_keras.fast.packing import OneRow, Packed, packed_vectors
 from impl_keras.fast.random import fold_in
-from impl_keras.fast.traced import Traced
 from impl_keras.gradients import value_and_gradients
 from impl_keras.masks import padding_mask
 from impl_keras.parameters import leaves, paths
@@ -54,27 +53,13 @@ def clip_by_global_norm(gradients, limit):
 class Trainer(train.Trainer):
     """See impl_keras.train. Moments are variables, which a step changes."""
 
-    USED = "key", "traced", "compiled"
-
     def __init__(self, model, training):
         super().__init__(model, training)
-        self.adopt()
-        self.key = random.fold_in(random.key(training.seed), "dropout")
-        self.compile()
-
-    def adopt(self):
-        """Make variables of moments that are none yet, or not any more."""
         for moments in self.m, self.v:
-            for i, moment in enumerate(moments):
-                if not isinstance(moment, keras.Variable):
-                    moments[i] = keras.Variable(
-                        moment, dtype=keras.backend.standardize_dtype(
-                            moment.dtype), trainable=False)
-
-    def compile(self):
-        """Make the step's function, which is traced when it is first called.
-        """
-        self.traced = Traced(self.model, [*self.m, *self.v]).kept()
+            moments[:] = [keras.Variable(
+                moment, dtype=keras.backend.standardize_dtype(moment.dtype),
+                trainable=False) for moment in moments]
+        self.key = random.fold_in(random.key(training.seed), "dropout")
         self.compiled = self._compute
         if keras.backend.backend() == "tensorflow":
             import tensorflow as tf
@@ -88,9 +73,6 @@ class Trainer(train.Trainer):
     def train_step(self, sources, targets):
         """Make one step on A batches, as if they were one (R30)."""
         self.step += 1
-        self.adopt()
-        if not Traced(self.model, [*self.m, *self.v]).is_of(self.traced):
-            self.compile()
         settings = self.optimizer.settings(self.step)
         both = packing.compiled(self.model.config, *map(
             ops.convert_to_numpy, (sources, targets[:, :, 1:]))) or ()

@@ -67,8 +67,6 @@ def gradients_of(model, inputs, labels, drawn, both=None):
 class Trainer(train.Trainer):
     """See impl_torch.train."""
 
-    USED = ()
-
     def draw(self, key, shapes):
         """See impl_torch.train; what is dropped is drawn together."""
         return draw(key, shapes, self.model.config.dropout,

@@ -14,7 +14,7 @@ import numpy as np
 
 from transformer_contract.config import DEPENDENT
 from parity.check import (
-    calls, covering, face, long, search_conditions, training_runs, wide)
+    calls, covering, long, search_conditions, training_runs, wide)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -290,19 +290,6 @@ def training_conditions():
             for axis, words in training_runs.AXES.items() for word in words}
 
 
-def engine_questions():
-    """Yield what engines are asked beside models: (name, its function)."""
-    for name, function in face.ASKED.items():
-        yield f"engine: {name}", function
-
-
-def engine_conditions():
-    """What an engine is asked, in words: {words: predicate}."""
-    return {function.__doc__.splitlines()[0].rstrip("."):
-            lambda one, function=function: one is function
-            for function in face.ASKED.values()}
-
-
 def handed():
     """Yield all that hands arrays to a port: (name, what it is)."""
     yield from wide_cases()
@@ -336,8 +323,6 @@ GROUPS = [
     Group("Forward pass and gradients (--wide)", wide_cases,
           forward_conditions),
     Group("Pairs of choices (--wide)", wide_cases, pair_conditions),
-    Group("Engines beside models (--wide)", engine_questions,
-          engine_conditions),
     Group("Searches (--wide)", search_conditions.searches,
           search_conditions.conditions),
     Group("Rules of searches: each two choose otherwise (--wide)",

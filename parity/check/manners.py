@@ -1,8 +1,8 @@
 """Manners: what a port leaves as it found it, and whether it owns its answers.
 
-Each function of an engine yields (what is asked, whether the answer is right);
-parity.check.face lists them. State that is global is compared before and after
-each of a port's functions, so that the one is named that changes it.
+Each function of ASKED yields (what is asked, whether it is so) of an engine.
+State that is global is compared before and after each of a port's functions,
+so that the one is named that changes it.
 """
 
 import copy
@@ -24,6 +24,7 @@ from transformer_contract.config import PRESETS, at_test_size
 from transformer_contract.generation import GenerationConfig
 from transformer_contract.training import TrainingConfig
 from parity.check import cases, golden
+from parity.numerics.comparator import DIVERGENCE, MATCH, Difference
 
 #: The model: one whose steps have been compiled already where that is needed.
 PRESET = "lesson"
@@ -168,15 +169,28 @@ def state(engine):
 
 def manners(engine):
     """Of what computes forward."""
-    yield from asked(engine, Guest(engine), "answers")
+    yield from asked_of(engine, Guest(engine), "answers")
 
 
 def manners_at_work(engine):
     """Of what makes gradients, targets and steps of training."""
-    yield from asked(engine, Guest(engine), "works")
+    yield from asked_of(engine, Guest(engine), "works")
 
 
-def asked(engine, guest, which):
+ASKED = {"manners": manners, "manners at work": manners_at_work}
+
+
+def answers(bench, name):
+    """What a port's engine answers to one of ASKED: {what: Difference}."""
+    holds: dict = {}
+    for what, right in ASKED[name](bench.engine):
+        holds[what] = holds.get(what, True) and bool(right)
+    return {what: Difference(0.0, 0.0, MATCH) if right else Difference(
+        None, 0.0, DIVERGENCE, "expected it to hold; it does not")
+        for what, right in holds.items()}
+
+
+def asked_of(engine, guest, which):
     """Yield what each function of a Guest leaves, and what it hands out."""
     given = copy.deepcopy(guest.given)
     for name, function in getattr(guest, which).items():

@@ -12,7 +12,7 @@ import time
 from transformer_contract.errors import amount
 from parity import shortage
 from parity.check import (
-    asked, cases, face, generation, kinks, lockstep, training_runs, workers)
+    asked, cases, generation, kinks, lockstep, manners, training_runs, workers)
 from parity.check.report import FULL_SIZE_CASE, Report, Row, Time
 from parity.check.runners import Reference, failed_steps, merge
 from parity.check.shelf import Shelf
@@ -174,10 +174,10 @@ class Parts:
             yield rows
 
     def _engines(self, names):
-        """The part of what engines are asked beside models, on the CPU."""
+        """The part of a port's manners, on the CPU."""
         there = self.targets.get("cpu", {})
         requests = [(name, {
-            port: one.ask(f"engine: {name}", face.answers, name)
+            port: one.ask(f"engine: {name}", manners.answers, name)
             for port, one in there.items()}) for name in names]
         yield
         rows = []
@@ -210,7 +210,7 @@ class Parts:
             preset, config, dtype, device, self.shelf.put(reference.arrays),
             form) for device in self.devices}
         ours = reference.runner(form)
-        if form == "readable":  # a fast form asks whether a model is its own
+        if form == "readable":  # a fast form takes the parts of its own model
             ours = generation.RunnerAskedOnce(ours)
         searches = [one for one in searches if dtype in one.dtypes]
         requests = [{

@@ -17,8 +17,8 @@ from transformer_contract.config import PRESETS
 from transformer_contract.weights import probe_weights
 from parity import shortage
 from parity.check import (
-    asked, cases, drawn, extremes, face, generation, golden, long,
-    search_runs, training_runs, wide, workers)
+    asked, cases, drawn, generation, golden, long, search_runs, training_runs,
+    wide, workers)
 from parity.check.parts import Parts
 from parity.check.report import (
     FULL_SIZE_CASE, TRAINED_CASE, NotFused, Report, Row)
@@ -244,8 +244,6 @@ class Check(Parts):
                 yield self._cases(model.name, model.config, model.weights(),
                                   "float64", list(model.cases()))
         if self.wide:
-            yield self._engines(
-                face.ASKED if self.form == "readable" else extremes.FAST)
             for form in self._forms():
                 yield from self._searched_models(form)
             yield from self._trainings()
@@ -321,11 +319,12 @@ class Check(Parts):
             if model.run and "float64" in self.dtypes:
                 yield works._training(
                     model.name, model.run, model.weights, self.form)
-        if len(self.drawn) > 1 and not self.wide and self.form == "readable":
+        if (len(self.drawn) > 1 or self.wide) and self.form == "readable":
             yield self._engines(["manners"])
-            yield self._only([name for name in self.port_names if (
-                name, self.form) not in SLOW])._engines(
-                    ["manners at work"])
+            at_work = self if self.wide else self._only([
+                name for name in self.port_names
+                if (name, self.form) not in SLOW])
+            yield at_work._engines(["manners at work"])
 
     def _forms(self):
         """The forms whose searches and training runs the wide check has."""

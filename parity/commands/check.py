@@ -49,7 +49,8 @@ def check(
     wide: Annotated[bool, typer.Option(
         "--wide", help="Also compare models, shapes and values that presets "
         "do not have, every pair of choices among them, in float64; and short "
-        "training runs of either form, every two conditions together.",
+        "training runs of either form, every two conditions together. What "
+        "an engine is asked by itself is in docs/conformance.md.",
     )] = False,
     draws: Annotated[Optional[int], typer.Option(
         "--draws", metavar="N", min=0, help="Also compare N drawn models, "

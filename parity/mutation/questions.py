@@ -12,8 +12,8 @@ from collections.abc import Callable
 import numpy as np
 
 from parity.check import (
-    cases, face, generation, golden, lockstep, search_alone,
-    search_runs, seeds, training_runs, wide, workers)
+    cases, generation, golden, lockstep, search_runs, seeds, training_runs,
+    wide, workers)
 from parity.check.run import SHORT
 from parity.check.runners import EngineRunner, Reference, compare_steps
 from parity.numerics import rounding
@@ -132,12 +132,8 @@ def questions():
     """Every Question, by name; those of which there are most are the last.
 
     Of these, gradients, which look at everything, come before the others.
-    Of the models that parity.check.search_alone has, only long searches are
-    asked for: their rules it asks for without a model.
     """
-    first = (*search_alone.ASKED, "choices")
-    every = [of_engine(name) for name in sorted(
-        face.ASKED, key=lambda name: name not in first)]
+    every = []
     for preset in PRESETS:
         every += of_preset(preset)
     for seed in range(len(seeds.variants())):
@@ -148,9 +144,7 @@ def questions():
                            functools.partial(dict, searched.weights))
         every += [
             model.search(search, searched.source, search_runs.BATCHES,
-                         searched.exact) for search in searched.searches
-            if searched.name not in search_alone.models()
-            or search.settings.max_tokens == search_runs.LONG]
+                         searched.exact) for search in searched.searches]
     models = [(ModelTruth(varied.name, varied.config, varied.weights), varied)
               for varied in wide.models()
               if varied.config.d_model <= WIDEST]
@@ -159,19 +153,6 @@ def questions():
          for case in varied.cases()), key=lambda pair: (
             pair[1].kind != "gradients", pair[1].component != "transformer"))]
     return {one.name: one for one in every}
-
-
-def of_engine(name):
-    """The question that is one of face.ASKED; the first wrong answer ends it.
-    """
-    def ask(examinee):
-        fits = False
-        for what, fits in face.ASKED[name](examinee.engine):
-            if not fits:
-                return {what: face.verdict(fits)}
-        return {name: face.verdict(fits)}
-
-    return Question(name, ask)
 
 
 def of_seed(seed):

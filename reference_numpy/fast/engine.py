@@ -6,7 +6,6 @@ import numpy as np
 
 from transformer_contract import chosen, fast_forms
 from transformer_contract.batch import check_inputs, check_search
-from transformer_contract.weights import no_weights
 from reference_numpy import engine
 from reference_numpy.attention import MultiHeadAttention
 from reference_numpy.dialects.attention import (
@@ -38,9 +37,6 @@ FAST = {
     ScalarStdLayerNorm: layer_norm.ScalarStdLayerNorm,
 }
 
-#: What described a Transformer when it was built, by its config.
-PLANS = {}
-
 
 def __getattr__(name):
     return getattr(engine, name)
@@ -51,39 +47,12 @@ def build(component, config, weights, dtype="float64", device="cpu"):
     module = engine.build(component, config, weights, dtype, device)
     for _, below in modules(module):
         below.__class__ = FAST.get(type(below), type(below))
-    if component == "transformer":
-        if not np.issubdtype(np.dtype(dtype), np.floating):
-            warnings.warn(
-                f"{dtype} is not in NumPy's fast form; the readable form "
-                "computes passes and training", stacklevel=2)
-        PLANS.setdefault(config, described(module))
+    if component == "transformer" and not np.issubdtype(
+            np.dtype(dtype), np.floating):
+        warnings.warn(
+            f"{dtype} is not in NumPy's fast form; the readable form "
+            "computes passes and training", stacklevel=2)
     return module
-
-
-def described(model):
-    """What a model's parts are, weights left out: {path: ...}."""
-    return fast_forms.described(list(modules(model)), np.ndarray, {"home"})
-
-
-def plan_of(config):
-    """What describes a model as built; one is built if none has been."""
-    if config not in PLANS:  # of a model from another process
-        build("transformer", config, no_weights(config))
-    return PLANS[config]
-
-
-def strange(model):
-    """What of a model is not as build made it: a path; "" if all is."""
-    dtype = next(leaves(model)).get().dtype
-    for weight in leaves(model):
-        if weight.get().dtype != dtype:
-            return weight.name
-    return fast_forms.strange(described(model), plan_of(model.config))
-
-
-def as_built(model):
-    """Whether all of a model is as build made it; warns of what is not."""
-    return fast_forms.as_built(strange(model))
 
 
 def not_fused(config, settings=None):
@@ -109,23 +78,16 @@ def predict(model, source, target, source_mask, target_mask):
     inputs = (source, target, source_mask, target_mask)
     check_inputs(model.config, *inputs)
     over_blocks = min(source.shape[1], target.shape[1]) >= blocks.SIZE
-    if not in_one_go(model) or over_blocks or not as_built(model):
+    if not in_one_go(model) or over_blocks:
         return model.forward(*inputs)[0]
     return predicted(model, *inputs)
 
 
 def trainer(model, training):
     """A Trainer of a Transformer, at step 0; see the readable engine."""
-    if not in_one_go(model) or not as_built(model):
+    if not in_one_go(model):
         return engine.trainer(model, training)
-    return fast_forms.watched(Trainer(model, training))
-
-
-def train_step(trainer, sources, targets):
-    """Make one step on A batches; see the readable engine."""
-    if isinstance(trainer, Trainer):
-        fast_forms.check_trained(strange(trainer.model), trainer)
-    return engine.train_step(trainer, sources, targets)
+    return Trainer(model, training)
 
 
 def generate(model, source, settings, rows=None):
@@ -133,7 +95,7 @@ def generate(model, source, settings, rows=None):
 
     For a model that fast/ does not know it is the readable form's own search.
     """
-    if not fast_forms.searches(model.config) or not as_built(model):
+    if not fast_forms.searches(model.config):
         return engine.generate(model, source, settings, rows)
     rows = check_search(model.config, source, settings, rows)
     word = settings.method, chosen.search(model.config, settings)

@@ -95,8 +95,6 @@ def together(pool, barrier, functions):
 class Trainer:
     """See reference_numpy.train; the same arguments and attributes."""
 
-    USED = "weights", "arrays", "shape", "threads", "pool"
-
     def __init__(self, model, training):
         self.model, self.training, self.step = model, training, 0
         self.optimizer = parts.optimizer(training, model.config.d_model)

@@ -1,29 +1,26 @@
-"""What engines are asked at the end of blocks and bytes, and a second time.
-
-As in parity.check.extremes, which lists them: each function yields (what is
-asked, an array) of an engine, and the reference is right.
-"""
+"""Sizes at the end of blocks and bytes, and calls made a second time."""
 
 import importlib
 
 import numpy as np
+import pytest
 
 from transformer_contract.batch import Batch
 from transformer_contract.config import CHOICES as WORDS_OF
-from transformer_contract.config import PLAIN
 from transformer_contract.generation import CHOICES, GenerationConfig
 from transformer_contract.training import TrainingConfig
 from transformer_contract.weights import part, probe_weights
 from parity.check import cases
+from parity_tests.support.conformance import (
+    BOTH, READABLE, SMALL, WORDS, batch_of, like_the_reference, model_of)
+
+pytestmark = pytest.mark.long
 
 #: Where a block of keys that a port might keep ends, and one more.
 LENGTHS = 64, 65, 128, 129
 
 #: After how many steps a run is resumed: a number all of whose bits are 1.
 RESUMED = 7
-
-#: More words than 8 bits count.
-WORDS = 300
 
 #: A, B, S and T of the batches of a run in which they change. The last one's
 #: are those of the batch that is asked afterwards.
@@ -37,33 +34,12 @@ PLACES = 2**24 + 2
 
 TRAINING = TrainingConfig(warmup_steps=3, clip_norm=0.5, seed=11)
 
-SMALL = PLAIN.replace(
-    source_vocab=WORDS, target_vocab=WORDS, d_model=6, n_heads=2, d_ff=5,
-    n_encoder_layers=1, n_decoder_layers=1, max_length=130, pad_id=3,
-    dropout=0.2, attention_bias="none")  # a key's has no gradient but rounding
-
-
 #: What is padding if only 16 bits of it are looked at.
 ALIAS = 2**16 + SMALL.pad_id
 
 
-def model_of(engine):
-    """A small model of many words, whose answers depend on their sources."""
-    weights = probe_weights(SMALL, 3)
-    return engine.build("transformer", SMALL, {
-        name: array if name.endswith(("bias", "scale")) else 2 * array
-        for name, array in weights.items()})
-
-
-def batch_of(what, *shape):
-    """A Batch with sources and targets of one shape, and some padding."""
-    source, target = (cases.ids(f"{name} {what}", *shape, WORDS)
-                      for name in ("source", "target"))
-    source[0, -2:] = target[0, -1:] = SMALL.pad_id
-    return Batch.of_ids(source, target, SMALL.pad_id)
-
-
-def blocks(engine):
+@like_the_reference(READABLE)
+def test_tokens_of_a_whole_block(engine):
     """As many tokens as a block has, and one more."""
     model = model_of(engine)
     for length in LENGTHS:
@@ -75,7 +51,8 @@ def blocks(engine):
         yield f"greedy, {name}", array
 
 
-def words(engine):
+@like_the_reference(READABLE)
+def test_words_above_255(engine):
     """Words beyond 255 that a search finds, in any way, and in one token."""
     model, source = model_of(engine), batch_of("words", 2, 5).source
     for method in CHOICES["method"]:
@@ -88,7 +65,8 @@ def words(engine):
                 yield f"{method}, {count}, {name}", array
 
 
-def twice(engine):
+@like_the_reference(READABLE)
+def test_gradients_and_searches_three_times(engine):
     """Gradients and searches of one model, asked a second and a third time."""
     model = model_of(engine)
     for count, what in enumerate(("one", "other", "one")):
@@ -102,13 +80,15 @@ def twice(engine):
             yield f"{name}, {count}", array
 
 
-def steps(engine):
+@like_the_reference(*BOTH, trained=True)
+def test_training_on_long_targets(engine):
     """Steps of training on words beyond 255, longer than a block."""
     model = model_of(engine)
     yield from trained(engine, model, engine.trainer(model, TRAINING))
 
 
-def resumes(engine):
+@like_the_reference(*BOTH, trained=True)
+def test_resume_after_an_odd_step(engine):
     """Steps of a run that is resumed after an odd step, with both moments."""
     model = model_of(engine)
     trainer = engine.trainer(model, TRAINING)
@@ -130,7 +110,8 @@ def trained(engine, model, trainer):
     yield from engine.export(model).items()
 
 
-def changes(engine):
+@like_the_reference(*BOTH, trained=True)
+def test_batches_that_change_in_training(engine):
     """Training as its batches change, what is said meanwhile, a new trainer."""
     model = model_of(engine)
     settings, first = GenerationConfig(max_tokens=4), batch_of("asked", 2, 5)
@@ -155,7 +136,8 @@ def changes(engine):
     yield from engine.export(model).items()
 
 
-def one(engine):
+@like_the_reference(READABLE)
+def test_one_token(engine):
     """A source of one token and a target of one: everything of them."""
     model = model_of(engine)
     batch = Batch.of_ids(np.array([[5]]), np.array([[6]]), SMALL.pad_id)
@@ -175,7 +157,8 @@ def one(engine):
             yield f"{method}, {name}", array
 
 
-def dropped(engine):
+@like_the_reference(READABLE)
+def test_dropout_in_two_shapes_and_none(engine):
     """Dropout by one key in two shapes, and none afterwards."""
     model = model_of(engine)
     for what, key, *shape in (("first", KEY, 3, 4), ("other", KEY, 2, 5),
@@ -184,7 +167,8 @@ def dropped(engine):
             model, *batch_of("dropped", *shape), key=key)["output"]
 
 
-def lexicon(engine):
+@like_the_reference(READABLE)
+def test_words_above_16_bits(engine):
     """More words than 16 bits count, their loss and its gradient."""
     config = SMALL.replace(source_vocab=70_000, target_vocab=70_000)
     model = engine.build("transformer", config, probe_weights(config, 3))
@@ -198,7 +182,8 @@ def lexicon(engine):
         yield f"gradient {name}", gradients[name]
 
 
-def counters(engine):
+@like_the_reference(READABLE)
+def test_random_bits_above_float32(engine):
     """Random bits of more places than float32 counts."""
     theirs = importlib.import_module(f"{engine.__package__}.random")
     found = np.asarray(engine.to_numpy(theirs.bits(theirs.key(3), (PLACES,))))
@@ -206,7 +191,8 @@ def counters(engine):
         yield f"bits of {place}", found.view(np.uint32)[[place]].astype(float)
 
 
-def continued(engine):
+@like_the_reference(READABLE)
+def test_cache_of_many_tokens(engine):
     """A token behind many that a cache keeps, by each word for positions."""
     theirs = importlib.import_module(f"{engine.__package__}.cache")
     dtype = engine.to_native(np.zeros(1), "cpu").dtype
@@ -230,7 +216,3 @@ def continued(engine):
                 (np.arange(KEPT) <= written)[None, None, None].repeat(2, 0),
                 cache=cache)["output"]
             yield f"{word}, {written}, keys", engine.to_numpy(cache.keys)
-
-
-QUESTIONS = (blocks, words, twice, steps, resumes, changes, one, dropped,
-             lexicon, counters, continued)

@@ -1,18 +1,19 @@
-"""What a search asks of its model, how often, and what it makes of it.
-
-The functions of an engine yield (what is asked, whether the answer is right).
-"""
+"""What a search asks of its model, how often, and what it makes of it."""
 
 import functools
 import importlib
 
 import numpy as np
+import pytest
 
 from transformer_contract.generation import GenerationConfig
 from transformer_contract.trace import recording
 from transformer_contract.weights import initial_weights
 from parity import ports
 from parity.check import search_runs
+from parity_tests.support.conformance import equal
+
+pytestmark = pytest.mark.long
 
 
 class SearchSteps:
@@ -84,23 +85,22 @@ def followed_by_reference():
             for what, given in followed().items()}
 
 
-def steps_of_searches(engine):
-    """What a search asks of its model, how often, and what it makes of it."""
+def test_steps_of_searches(subject):
     truths = followed_by_reference()
     for what, given in followed().items():
-        found, truth = steps_of(engine, *given), truths[what]
-        settings = given[-1]
-        yield f"steps of {what}", found.kinds == truth.kinds
-        yield f"tokens read, {what}", set(found.lengths) == {
-            1 if settings.cached else settings.max_tokens}
+        found, truth = steps_of(subject, *given), truths[what]
+        equal(f"kinds of steps, {what}", found.kinds, truth.kinds)
+        equal(f"tokens read, {what}", set(found.lengths), {
+            1 if given[-1].cached else given[-1].max_tokens})
         if given[2] == "float64":
-            yield f"values of {what}", all(
-                np.allclose(array, other, 1e-9, 1e-12) for (_, array), (
-                    _, other) in zip(found.steps, truth.steps))
+            for (name, array), (_, other) in zip(found.steps, truth.steps):
+                np.testing.assert_allclose(
+                    array, other, 1e-9, 1e-12, err_msg=f"{what}: {name}")
 
 
-def choices(engine):
-    """What a draw chooses, on a border and where a sum is rounded."""
+def test_what_a_draw_chooses(subject):
+    """On a border, and where a sum is rounded."""
+    engine = subject
     kind = importlib.import_module(f"{engine.__package__}.sample").Sample
     even = [-np.inf, 0, 0, 0, 0]
     for what, log_p, draws, changes, expected in (
@@ -119,4 +119,4 @@ def choices(engine):
             np.array([[0.0, u] for u in draws]), "cpu")
         found = search.choose(
             engine.to_native(np.array(log_p, float), "cpu"), 1)
-        yield what, np.array_equal(engine.to_numpy(found), expected)
+        equal(what, engine.to_numpy(found).tolist(), expected)

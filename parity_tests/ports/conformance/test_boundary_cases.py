@@ -1,13 +1,9 @@
-"""What engines are asked where no model of the check goes: far, many, tiny.
+"""Boundary cases: late steps, long sequences, large vocabularies, tiny rows."""
 
-Each function of QUESTIONS yields (what is asked, an array) of an engine. The
-reference is asked the same, once, and is right.
-"""
-
-import functools
 import importlib
 
 import numpy as np
+import pytest
 
 from transformer_contract.batch import Batch
 from transformer_contract.components import WHOLE
@@ -16,12 +12,11 @@ from transformer_contract.generation import GenerationConfig
 from transformer_contract.training import TrainingConfig
 from transformer_contract.weights import part, probe_weights
 from parity import ports
-from parity.check import (
-    branches, cases, changed_models, edges, fast_searches, golden, search_runs,
-    training_runs, usage)
-from parity.numerics.comparator import MATCH, compare
-from parity.numerics.tolerances import (
-    FLOAT64_GRADIENT, FLOAT64_LIMIT, score_limit)
+from parity.check import cases, golden, search_runs, training_runs
+from parity_tests.support.conformance import (
+    BOTH, READABLE, like_the_reference)
+
+pytestmark = pytest.mark.long
 
 CONFIG = at_test_size(PRESETS["complete"])
 
@@ -66,7 +61,8 @@ def component(engine, name, path, config=CONFIG, weights=None):
     return engine.build(name, config, part(weights, f"{path}."))
 
 
-def activations(engine):
+@like_the_reference(READABLE)
+def test_activations(engine):
     """Activations far from zero, each value by itself."""
     theirs = importlib.import_module(
         f"{engine.__package__}.dialects.feed_forward").ACTIVATIONS
@@ -78,7 +74,8 @@ def activations(engine):
                 yield f"{word} of {place}", np.array([value])
 
 
-def positions(engine):
+@like_the_reference(READABLE)
+def test_positions_from_3(engine):
     """Several positions that do not begin at 0."""
     module = engine.build("positional_encoding", CONFIG, {})
     yield from engine.run(
@@ -86,7 +83,8 @@ def positions(engine):
         cases.ids("tokens", 2, 5, 9), start=3).items()
 
 
-def masks(engine):
+@like_the_reference(READABLE)
+def test_masks(engine):
     """Masks that are neither of padding nor causal, and a long memory."""
     x = cases.values("x", 2, 5, CONFIG.d_model)
     memory = cases.values("memory", 2, 300, CONFIG.d_model)
@@ -102,7 +100,8 @@ def masks(engine):
         yield name, steps["output"]
 
 
-def scores(engine):
+@like_the_reference(READABLE)
+def test_scores_below_a_finite_mask(engine):
     """Scores so low that a finite mask would be higher."""
     config, path = CONFIG, "encoder.layers.0.self_attention"
     weights = dict(part(golden.shipped("complete"), f"{path}."))
@@ -119,7 +118,8 @@ def scores(engine):
     yield "weights", steps["weights"]
 
 
-def lone_encoder(engine):
+@like_the_reference(READABLE)
+def test_lone_encoder(engine):
     """An encoder alone, whose source has another length than the target."""
     model = engine.build("transformer", READER, probe_weights(READER))
     for length in (2, 7):
@@ -128,7 +128,8 @@ def lone_encoder(engine):
             cases.ids("target", 2, length, READER.target_vocab)))
 
 
-def norms(engine):
+@like_the_reference(READABLE)
+def test_norms_of_small_rows(engine):
     """Norms of rows that differ by less than the root of their ε."""
     path = "encoder.layers.0.self_attention_residual.norm"
     for word in CHOICES["norm"]:
@@ -139,7 +140,8 @@ def norms(engine):
             yield f"{word}, {size}", engine.run(module, x)["normalized"]
 
 
-def depth(engine):
+@like_the_reference(READABLE)
+def test_many_layers(engine):
     """Layers whose numbers have two digits, cached as well."""
     model = engine.build("transformer", DEEP, probe_weights(DEEP))
     source = cases.ids("source", 2, 4, DEEP.source_vocab)
@@ -148,7 +150,8 @@ def depth(engine):
     yield from found.items()
 
 
-def places(engine):
+@like_the_reference(READABLE)
+def test_dropout_on_one_token(engine):
     """Dropout where there is one token, at both ends."""
     config = CONFIG.replace(dropout=0.5)
     model = engine.build("transformer", config, golden.shipped("complete"))
@@ -157,7 +160,8 @@ def places(engine):
         key=np.array([3, 7], np.uint32))["output"]
 
 
-def counts(engine):
+@like_the_reference(READABLE)
+def test_many_labels(engine):
     """A loss of more labels, and a mask of more places, than batches have."""
     labels = cases.ids("labels", *MANY, 5)
     logits = cases.values("logits", *MANY, 5)
@@ -166,7 +170,8 @@ def counts(engine):
     yield "mask", engine.masks(ones[:, :1], ones, 0)["target_mask"]
 
 
-def tables(engine):
+@like_the_reference(READABLE)
+def test_wide_tables(engine):
     """Tables of more than 1,000 rows, longer than 1,000, up to the last."""
     model = engine.build("transformer", BROAD, probe_weights(BROAD))
     source, target = (cases.ids(name, 2, 5, 1100)
@@ -175,7 +180,8 @@ def tables(engine):
     yield "output", engine.predict(model, *Batch.of_ids(source, target))
 
 
-def often(engine):
+@like_the_reference(READABLE)
+def test_repeated_calls(engine):
     """A model's calls, more than 20 of them."""
     config = training_runs.TINY
     model = engine.build("transformer", config, probe_weights(config))
@@ -185,7 +191,8 @@ def often(engine):
         yield f"call {count}", engine.predict(model, *batch)
 
 
-def late(engine):
+@like_the_reference(*BOTH, trained=True)
+def test_late_training_step(engine):
     """A late step of training, of more batches, rows and tokens than runs."""
     config = training_runs.TINY.replace(dropout=0.2)
     weights = probe_weights(config)
@@ -204,7 +211,8 @@ def late(engine):
     yield from engine.export(trainer.model).items()
 
 
-def searches(engine):
+@like_the_reference(*BOTH)
+def test_far_searches(engine):
     """Far rows, a seed of 63 bits, a wide beam, many tokens, near ties."""
     babbling = search_runs.babbling()
     config = babbling.config.replace(max_length=70)
@@ -222,7 +230,8 @@ def searches(engine):
             yield f"{what}, {name}", array
 
 
-def choices(engine):
+@like_the_reference(READABLE)
+def test_best_of_many_and_near_ties(engine):
     """The best of more tokens than any vocabulary here has, and near ties."""
     theirs = ports.module_of(engine.NAME, "search")
     draws = np.round(400 * cases.values("many", 2, 5000))
@@ -233,62 +242,3 @@ def choices(engine):
     greedy = theirs.Greedy
     yield "near ties", engine.to_numpy(greedy.choose(
         object.__new__(greedy), engine.to_native(near, "cpu"), 1)).astype(int)
-
-
-QUESTIONS = (activations, positions, masks, scores, lone_encoder, norms,
-             depth, places, counts, tables, often, late, searches, choices,
-             *edges.QUESTIONS, *usage.READABLE)
-
-#: Those of training: after a step weights are what gradients made them.
-TRAINED = (late, edges.steps, edges.resumes, edges.changes,
-           *usage.TRAINED, *branches.TRAINED, *fast_searches.TRAINED,
-           *changed_models.TRAINED)
-
-
-@functools.cache
-def truth(question):
-    """What the reference answers: {what: array}."""
-    return {what: np.copy(array)
-            for what, array in question(ports.engine("numpy"))}
-
-
-def limit(question, what):
-    """How much what a question asks may differ."""
-    if what.startswith(branches.FLOAT32):
-        return score_limit(branches.FLOAT32, 0.0)
-    if question in TRAINED or what.startswith("gradient "):
-        return FLOAT64_GRADIENT
-    return FLOAT64_LIMIT
-
-
-def asked(question, form="readable"):
-    """A question of parity.check.face: yields (what, whether it is right).
-
-    Of an engine's readable form, or of its fast one.
-    """
-    def ask(engine):
-        if form != "readable":
-            engine = ports.engine(engine.NAME, form)
-        right = dict(truth(question))
-        for what, array in question(engine):
-            expected = right.pop(what, None)
-            yield what, expected is not None and compare(
-                np.asarray(array), expected, limit(question, what)
-            ).verdict == MATCH
-        yield "all of it", not right
-    first = question.__doc__.splitlines()[0].rstrip(".")
-    ask.__doc__ = first if form == "readable" else f"{first}; {form} form"
-    return ask
-
-
-def named(question):
-    """A question's name in reports."""
-    return question.__name__.replace("_", " ")
-
-
-ASKED = {f"extreme {named(question)}": asked(question)
-         for question in QUESTIONS}
-FAST = {f"fast {named(question)}": asked(question, "fast") for question in (
-    *usage.FAST, *branches.FAST, *fast_searches.FAST, *changed_models.FAST,
-    searches, late, edges.steps, edges.resumes, edges.changes, usage.reruns,
-    usage.decays)}

@@ -1,23 +1,25 @@
-"""Searches of a formula in a model's place: rules alone, in no time.
+"""Searches of a stub model: rules alone, in no time.
 
 What comes next in a target follows from its source and from every token that
 was read, and is computed here by NumPy, the same for every engine. So a search
 costs what its own statements cost, and every rule can be asked for, with a
 cache and without. What the caches keep are the tokens that were read.
-
-The functions of ASKED yield (what is asked, whether the answer is right).
 """
 
 import functools
 import types
 
 import numpy as np
+import pytest
 
 from transformer_contract.generation import CHOICES, GenerationConfig
 from transformer_contract.trace import recording
 from parity import ports
 from parity.check import cases, search_runs
 from parity.check.generation import SearchCase
+from parity_tests.support.conformance import equal
+
+pytestmark = pytest.mark.long
 
 #: How many values stand for a token, and how far apart its scores are.
 WIDTH, SPREAD = 9, 3.0
@@ -26,7 +28,7 @@ WIDTH, SPREAD = 9, 3.0
 FIRST_ROW = 10
 
 
-class Formula:
+class StubModel:
     """What a search sees of a model.
 
     Args:
@@ -55,6 +57,15 @@ class Formula:
                 ("formula place", 1 + config.max_length),
                 ("formula score", config.target_vocab)))
         self.scores = (0 if even else SPREAD) * self.scores.T
+
+    @staticmethod
+    def modules():
+        """It has none, so that none is in training."""
+        return []
+
+    @staticmethod
+    def eval():
+        """Nothing is dropped."""
 
     def given(self, array):
         """As the engine has it; the reference has a backward beside it."""
@@ -109,13 +120,13 @@ def heard(engine, searched, settings):
     Raises:
         ValueError: it reads all tokens again and again, or the last alone.
     """
-    formula = Formula(engine, searched.config, searched.exact)
+    stub = StubModel(engine, searched.config, searched.exact)
     rows = FIRST_ROW + np.arange(len(searched.source))
     with recording(HeardSteps(engine)) as steps:
         answer = engine.generate(
-            formula, searched.source.copy(), settings, rows)
-    if formula.read != {1 if settings.cached else settings.max_tokens}:
-        raise ValueError(f"it reads {sorted(formula.read)} tokens at a time")
+            stub, searched.source.copy(), settings, rows)
+    if stub.read != {1 if settings.cached else settings.max_tokens}:
+        raise ValueError(f"it reads {sorted(stub.read)} tokens at a time")
     return [*steps.steps, *answer.items()]
 
 
@@ -127,7 +138,7 @@ def truth(name, settings):
 
 @functools.cache
 def models():
-    """The SearchedModels of which a formula stands for the model, by name."""
+    """The SearchedModels of which a stub stands for the model, by name."""
     return {model.name: model for model in (
         search_runs.babbling(), search_runs.narrow(), search_runs.tied(),
         far(), crowd(), lexicon())}
@@ -165,16 +176,6 @@ def lexicon():
     return large("lexicon", 2, 5, 3, 70_000)
 
 
-def same(found, expected):
-    """Whether two searches took the same steps to the same answer."""
-    return [(name, array.shape, array.dtype.kind)
-            for name, array in found] == [
-        (name, array.shape, array.dtype.kind)
-        for name, array in expected] and all(
-            np.allclose(array, other, 1e-12, 1e-13)
-            for (_, array), (_, other) in zip(found, expected))
-
-
 def rules(model, method):
     """{GenerationConfig: name} of a SearchedModel's searches by a method.
 
@@ -185,21 +186,58 @@ def rules(model, method):
     return dict(sorted(found.items(), key=lambda one: one[0].max_tokens))
 
 
-def asked(method):
-    """A question of parity.check.face: searches of one method."""
-    def ask(engine):
-        for model in models().values():
-            for number, (settings, name) in enumerate(
-                    rules(model, method).items()):
-                # reading all again is the same whatever the rule
-                for cached in (True,) if number else (False, True):
-                    yield f"{model.name}: {name}, {cached}", same(
-                        heard(engine, model, settings.replace(cached=cached)),
-                        truth(model.name, settings.replace(cached=False)))
-    ask.__doc__ = ("Searches alone, of a formula in the model's place: "
-                   f"{method}.")
-    return ask
+def same(place, found, expected):
+    """Fail unless two searches took the same steps to the same answer."""
+    equal(f"{place}: steps", *([(name, array.shape, array.dtype.kind)
+                                for name, array in steps]
+                               for steps in (found, expected)))
+    for (name, array), (_, other) in zip(found, expected):
+        np.testing.assert_allclose(
+            array, other, 1e-12, 1e-13, err_msg=f"{place}: {name}")
 
 
-ASKED = {f"search alone, {method}": asked(method)
-         for method in CHOICES["method"]}
+def every_rule(engine, method):
+    """Fail where an engine's searches are not the reference's, uncached."""
+    for model in models().values():
+        for number, (settings, name) in enumerate(
+                rules(model, method).items()):
+            # reading all again is the same whatever the rule
+            for cached in (True,) if number else (False, True):
+                same(f"{model.name}: {name}, {cached}", heard(
+                    engine, model, settings.replace(cached=cached)),
+                    truth(model.name, settings.replace(cached=False)))
+
+
+@pytest.mark.parametrize("method", CHOICES["method"])
+def test_every_rule_of_a_search(subject, method):
+    """With a stub model that follows from source and target alone."""
+    every_rule(subject, method)
+
+
+@pytest.mark.parametrize("method", CHOICES["method"])
+def test_a_cache_changes_nothing_in_the_reference(method):
+    every_rule(ports.engine("numpy"), method)
+
+
+def test_the_stub_model_reads_what_masks_show():
+    """The source and every token, and none that a mask hides."""
+    model = models()["babbling"]
+    stub = StubModel(ports.engine("numpy"), model.config)
+    source, target = model.source[:3], cases.ids("target", 3, 4, 23)
+    seen = (source != 3)[:, None, None]
+    causal = np.tile(np.tri(4, dtype=bool), (3, 1, 1, 1))
+
+    def scores(source, target, seen=seen, causal=causal):
+        memory = stub.encode(source, seen)[0]
+        return stub.project(stub.decode(
+            target, memory, seen, causal, None)[0])[0]
+
+    usual = scores(source, target)
+    for place in range(4):
+        other = target.copy()
+        other[:, place] = (other[:, place] + 1) % 23
+        changed = (scores(source, other) != usual).any(axis=(0, 2))
+        np.testing.assert_array_equal(changed, np.arange(4) >= place)
+    hidden = np.where(seen[:, 0, 0], source, 5)
+    np.testing.assert_array_equal(scores(hidden, target), usual)
+    assert (scores(source, target, seen=~seen) != usual).any()

@@ -1,10 +1,7 @@
-"""What engines are asked that users do: models alike, ids, resuming again.
-
-As in parity.check.extremes, which lists them: each function yields (what is
-asked, an array) of an engine, and the reference is right.
-"""
+"""What users do: several models at once, ids of any dtype, resuming again."""
 
 import numpy as np
+import pytest
 
 from transformer_contract.batch import Batch
 from transformer_contract.errors import InputError
@@ -12,8 +9,11 @@ from transformer_contract.generation import GenerationConfig
 from transformer_contract.training import TrainingConfig
 from transformer_contract.weights import probe_weights
 from parity.check import cases
-from parity.check.edges import SMALL, WORDS, batch_of, model_of
-from parity.check.refusals import raises
+from parity_tests.support.conformance import (
+    BOTH, FAST, READABLE, SMALL, WORDS, batch_of, like_the_reference, model_of,
+    raises)
+
+pytestmark = pytest.mark.long
 
 #: The dtypes that a user's ids may have: unsigned ones know no -1.
 IDS = ("uint8", "uint16", "int32", "int64")
@@ -54,7 +54,8 @@ NORMS = "layer", "std"
 LENGTH = 520
 
 
-def twins(engine):
+@like_the_reference(*BOTH, trained=True)
+def test_two_models_alternating(engine):
     """Two models of one config, asked in turn, and two trainers of them."""
     models = [engine.build("transformer", SMALL, probe_weights(SMALL, seed))
               for seed in (3, 4)]
@@ -76,7 +77,8 @@ def twins(engine):
         yield f"output of {place}, trained", engine.predict(model, *batch)
 
 
-def relatives(engine):
+@like_the_reference(*BOTH)
+def test_configs_differing_in_one_field(engine):
     """Models that differ in one field, one after the other, and searches."""
     batch = batch_of("relatives", 2, 5)
     longest = batch_of("longest", 1, SMALL.max_length)
@@ -91,7 +93,8 @@ def relatives(engine):
             yield f"{changes}, {name}", array
 
 
-def orders(engine):
+@like_the_reference(READABLE)
+def test_memory_order(engine):
     """Weights and ids that lie in memory by columns, or backwards."""
     weights = {name: np.asfortranarray(array)
                for name, array in probe_weights(SMALL, 3).items()}
@@ -105,7 +108,8 @@ def orders(engine):
         yield f"gradient {name}", gradients[name]
 
 
-def refused(engine):
+@like_the_reference(FAST)
+def test_ids_in_no_table(engine):
     """An id that is in no table, in all that takes ids."""
     model, batch = model_of(engine), batch_of("refused", 2, 5)
     batch.source[1, 2] = WORDS
@@ -119,7 +123,8 @@ def refused(engine):
         yield name, np.array([float(raises(InputError, call))])
 
 
-def ids(engine):
+@like_the_reference(READABLE)
+def test_ids_of_every_dtype(engine):
     """Ids of every dtype, in everything that takes them."""
     model = model_of(engine)
     batch = batch_of("dtypes", 2, 5)
@@ -154,7 +159,8 @@ def resumed(engine, trainer, step):
         for name, array in engine.export(trainer.model).items()})
 
 
-def reruns(engine):
+@like_the_reference(*BOTH, trained=True)
+def test_resume_twice(engine):
     """A trainer that has made a step, resumed elsewhere, and once more."""
     model = model_of(engine)
     trainer = engine.trainer(model, TrainingConfig(warmup_steps=6, seed=11))
@@ -169,7 +175,8 @@ def reruns(engine):
     yield from engine.export(model).items()
 
 
-def decays(engine):
+@like_the_reference(*BOTH, trained=True)
+def test_decay_above_one(engine):
     """A decay that is larger than the weights that it decays."""
     model = model_of(engine)
     trainer = engine.trainer(model, DECAYED)
@@ -179,7 +186,8 @@ def decays(engine):
     yield from engine.export(model).items()
 
 
-def narrow(engine):
+@like_the_reference(FAST)
+def test_narrow_shared_heads(engine):
     """A cached search where heads are not as wide as d_model says."""
     weights = probe_weights(NARROW, 3)
     model = engine.build("transformer", NARROW, weights)
@@ -200,7 +208,8 @@ def of_bias(engine, bias):
         "transformer", SMALL, weights | {"projection.bias": bias})
 
 
-def cold(engine):
+@like_the_reference(*BOTH)
+def test_low_temperature(engine):
     """Draws at low temperatures from tokens that are nearly as likely."""
     bias = np.full(WORDS, -50.0)
     bias[4:4 + len(NEAR)] = NEAR
@@ -212,7 +221,8 @@ def cold(engine):
             yield f"{temperature}, {name}", array
 
 
-def ties(engine):
+@like_the_reference(FAST)
+def test_candidates_as_likely(engine):
     """A beam whose candidates are all as likely, but for one far behind."""
     model = of_bias(engine, np.eye(WORDS)[WORDS - 9])
     yield from engine.generate(
@@ -220,7 +230,8 @@ def ties(engine):
             method="beam", beam=9, eos_id=299, max_tokens=3)).items()
 
 
-def ends(engine):
+@like_the_reference(*BOTH)
+def test_eos_above_255(engine):
     """An end beyond 255, and the word that is 256 before it."""
     model = of_bias(engine, np.eye(WORDS)[5])
     source = batch_of("ends", 2, 5).source
@@ -230,7 +241,8 @@ def ends(engine):
             yield f"{method}, {name}", array
 
 
-def suppressed(engine):
+@like_the_reference(READABLE)
+def test_suppressed_words_above_255(engine):
     """Words beyond 255 that would be found, and may not be."""
     model, source = model_of(engine), batch_of("banned", 3, 5).source
     free = GenerationConfig(eos_id=0, max_tokens=3)
@@ -243,7 +255,8 @@ def suppressed(engine):
                 yield f"{method}, {rule}, {name}", array
 
 
-def rows(engine):
+@like_the_reference(FAST)
+def test_sampled_rows_by_number(engine):
     """Draws of rows that are not the first, with a rule."""
     model, source = model_of(engine), batch_of("rows", 3, 5).source
     for least in (1, 2):
@@ -254,7 +267,8 @@ def rows(engine):
             yield f"{least}, {name}", array
 
 
-def paddings(engine):
+@like_the_reference(FAST, trained=True)
+def test_training_mostly_on_padding(engine):
     """A step of training of which most is padding, whose id is not 0."""
     batch = batch_of("padding", 12, 24)
     for array in (batch.source, batch.target):
@@ -270,7 +284,8 @@ def paddings(engine):
             yield f"{norm}, {name}", array
 
 
-def squares(engine):
+@like_the_reference(FAST, trained=True)
+def test_training_without_dropout(engine):
     """Training on as many tokens as blocks of keys have, and no dropout."""
     config = NARROW.replace(max_length=LENGTH)
     model = engine.build("transformer", config, probe_weights(config, 3))
@@ -279,12 +294,3 @@ def squares(engine):
     yield from engine.train_step(
         trainer, batch.source[None], batch.target[None]).items()
     yield from engine.moments(trainer).items()
-
-
-#: What is asked of a readable form, and of a fast one, which keeps what it
-#: has compiled; and which of it makes steps of training.
-READABLE = (twins, relatives, orders, ids, reruns, decays, cold, ends,
-            suppressed)
-FAST = (twins, relatives, refused, cold, ends, ties, narrow, rows, paddings,
-        squares)
-TRAINED = twins, reruns, decays, paddings, squares

@@ -1,21 +1,23 @@
-"""What fast forms' searches are asked: long, far, of models of many kinds.
+"""Searches of fast forms: long, far, of models of many kinds."""
 
-As in parity.check.extremes, which lists them: each function yields (what is
-asked, an array) of an engine, and the reference is right.
-"""
+import copy
+import importlib
 
 import numpy as np
+import pytest
 
 from transformer_contract.batch import Batch
 from transformer_contract.generation import GenerationConfig
 from transformer_contract.training import TrainingConfig
 from transformer_contract.weights import probe_weights
 from parity.check import cases
-from parity.check.branches import CONFIG, FAR, FLOAT32, lowered
-from parity.check.changed_models import STRIPS, multiplied
+from parity_tests.support.conformance import (
+    FAR, FAST, FLOAT32, MANY, ODD, like_the_reference, lowered)
 
-#: Tokens of a search for which weights are laid out anew.
-MANY = 70
+pytestmark = pytest.mark.long
+
+#: Strips of few outputs, of which a small weight has some, on any processor.
+STRIPS = {"takes_small": lambda: True, "STRIPS": (5, 3), "SMALL": 400}
 
 #: B and S of sources that are encoded another way.
 SOURCES = 10, 33
@@ -31,6 +33,7 @@ BEHIND = 560
 #: and 243, 348 and 409 tokens behind where they part they change places.
 FEW, SHARP = 23, ((2.0, 2.0, 1), (1.5, 2.0, 0), (3.0, 4.0, 2))
 
+
 def searched(engine, what, changes, source, dtype="float64", times=None,
              more=None, weights_seed=3, **settings):
     """Yield what a search of a changed model writes.
@@ -39,7 +42,7 @@ def searched(engine, what, changes, source, dtype="float64", times=None,
         times: {end of a weight's name: what it is multiplied by}.
         more: {name: what is added to a weight}.
     """
-    config = CONFIG.replace(**changes)
+    config = ODD.replace(**changes)
     weights = probe_weights(config, weights_seed)
     for name, array in (more or {}).items():
         weights[name] = weights[name] + array
@@ -52,9 +55,10 @@ def searched(engine, what, changes, source, dtype="float64", times=None,
         yield f"{what}, {name}", array
 
 
-def long_searches(engine):
+@like_the_reference(FAST)
+def test_long_searches(engine):
     """Searches so long that a tied table is laid out anew."""
-    source = cases.ids("source", 6, 7, CONFIG.source_vocab)
+    source = cases.ids("source", 6, 7, ODD.source_vocab)
     for what, changes, rows in (
             ("plain", {}, 1), ("plain, 2 rows", {}, 2),
             ("bias", {"output_bias": True}, 1),
@@ -67,8 +71,8 @@ def long_searches(engine):
         yield from searched(
             engine, what, changes, source[:rows], max_tokens=MANY)
     yield from searched(engine, "a beam", {}, source, method="beam", beam=8,
-                        max_tokens=CONFIG.max_length - 1)
-    padded = np.where(np.arange(7) < 5, source, CONFIG.pad_id)
+                        max_tokens=ODD.max_length - 1)
+    padded = np.where(np.arange(7) < 5, source, ODD.pad_id)
     for what, changes in (
             ("a beam", {}), ("heads that share", {"n_kv_heads": 1})):
         with lowered(engine, "cache", MANY=1):
@@ -78,9 +82,10 @@ def long_searches(engine):
                 beam=3, max_tokens=12)
 
 
-def long_searches_in_float32(engine):
+@like_the_reference(FAST)
+def test_long_searches_in_float32(engine):
     """Searches so long that float32's weights are laid out for a library."""
-    source = cases.ids("source", 6, 7, CONFIG.source_vocab)
+    source = cases.ids("source", 6, 7, ODD.source_vocab)
     for what, changes, rows, settings in (
             ("plain", {}, 6, {}), ("one row", {}, 1, {}),
             ("a bias, a beam", {"output_bias": True}, 2,
@@ -96,9 +101,10 @@ def long_searches_in_float32(engine):
             max_tokens=MANY, **settings)
 
 
-def varied_searches(engine):
+@like_the_reference(FAST)
+def test_varied_searches(engine):
     """Searches, short and long, of models that no other is like."""
-    source = cases.ids("source", 3, 7, CONFIG.source_vocab)
+    source = cases.ids("source", 3, 7, ODD.source_vocab)
     for what, changes in (
             ("output tied", {"tied": "output", "n_decoder_layers": 2,
                              "attention_bias": "all_but_key"}),
@@ -114,10 +120,11 @@ def varied_searches(engine):
             {".query.kernel": factor, ".key.kernel": factor}, max_tokens=6)
 
 
-def long_beams(engine):
+@like_the_reference(FAST)
+def test_long_beams(engine):
     """Beams of three sources and two layers that go on to the last place."""
-    source = cases.ids("source", 3, 7, CONFIG.source_vocab)
-    source[1, 4:] = CONFIG.pad_id
+    source = cases.ids("source", 3, 7, ODD.source_vocab)
+    source[1, 4:] = ODD.pad_id
     for width in 2, 4:
         yield from searched(
             engine, f"{width}", {"n_decoder_layers": 2, "n_heads": 4}, source,
@@ -130,9 +137,10 @@ def long_beams(engine):
             max_tokens=110, length_rule="hf_never")
 
 
-def searches_of_few_rows(engine):
+@like_the_reference(FAST)
+def test_searches_of_few_rows(engine):
     """Searches whose products are made in strips, on any processor."""
-    source = cases.ids("source", 5, 7, CONFIG.source_vocab)
+    source = cases.ids("source", 5, 7, ODD.source_vocab)
     for what, changes, rows, settings in (
             ("gated, a bias, heads that share",
              {"gated": True, "output_bias": True, "n_kv_heads": 1}, 5, {}),
@@ -145,9 +153,10 @@ def searches_of_few_rows(engine):
                                 source[:rows], max_tokens=40, **settings)
 
 
-def far_searches(engine):
+@like_the_reference(FAST)
+def test_far_searches(engine):
     """Searches of more tokens than a cache has room for at first."""
-    source = cases.ids("source", 2, 7, CONFIG.source_vocab)
+    source = cases.ids("source", 2, 7, ODD.source_vocab)
     far = {"max_length": BEHIND + 1}
     for what, changes, settings in (
             ("greedy", {}, {}), ("heads that share", {"n_kv_heads": 1}, {}),
@@ -164,7 +173,8 @@ def far_searches(engine):
                 source[:rows], dtype, max_tokens=MANY + 1)
 
 
-def swaps(engine):
+@like_the_reference(FAST)
+def test_beams_that_change_places(engine):
     """Beams whose hypotheses part early and change places until the end."""
     source = cases.ids("source", 2, 7, FEW)
     for rows, width, tokens, (factor, sharper, seed) in (
@@ -180,11 +190,12 @@ def swaps(engine):
             length_rule="hf_never")
 
 
-def large_sources(engine):
+@like_the_reference(FAST)
+def test_large_sources(engine):
     """Searches of so many source tokens that they are encoded another way."""
-    source = cases.ids("source", *SOURCES, CONFIG.source_vocab)
+    source = cases.ids("source", *SOURCES, ODD.source_vocab)
     padded = np.where(np.arange(SOURCES[1]) < np.arange(5, 35, 3)[:, None],
-                      source, CONFIG.pad_id)
+                      source, ODD.pad_id)
     for what, changes, settings in (
             ("plain", {}, {}),
             ("a beam", {"residual": "pre"}, {"method": "beam", "beam": 2}),
@@ -196,16 +207,17 @@ def large_sources(engine):
                             **settings)
     yield from searched(
         engine, f"{FLOAT32}, plain", {}, padded, FLOAT32, max_tokens=5)
-    model = engine.build("transformer", CONFIG, probe_weights(CONFIG, 3))
+    model = engine.build("transformer", ODD, probe_weights(ODD, 3))
     yield "predicted", engine.predict(model, *Batch.of_ids(padded, padded))
-    far = cases.ids("source", 1, FAR // 8, CONFIG.source_vocab)
+    far = cases.ids("source", 1, FAR // 8, ODD.source_vocab)
     yield from searched(
         engine, "blocks", {"max_length": FAR // 8}, far, max_tokens=5)
 
 
-def short_searches(engine):
+@like_the_reference(FAST)
+def test_short_searches(engine):
     """Searches of many words, of n-grams nearly as long, and of two ends."""
-    source = cases.ids("source", 2, 7, CONFIG.source_vocab)
+    source = cases.ids("source", 2, 7, ODD.source_vocab)
     yield from searched(
         engine, "words", {"source_vocab": BEYOND, "target_vocab": BEYOND},
         source, method="beam", beam=4, max_tokens=4)
@@ -214,21 +226,22 @@ def short_searches(engine):
                             no_repeat_ngram=n)
     yield from searched(
         engine, "two ends", {}, source, method="beam", beam=1, max_tokens=8,
-        more_eos_ids=tuple(range(3, CONFIG.target_vocab, 2)))
+        more_eos_ids=tuple(range(3, ODD.target_vocab, 2)))
     for method, beam in ("greedy", 1), ("beam", 1), ("beam", 3), ("sample", 1):
         yield from searched(
             engine, f"a begin that ends, {method}, {beam}", {}, source,
             method=method, beam=beam, max_tokens=6, bos_id=4, eos_id=4)
-    again = 8 * np.eye(CONFIG.target_vocab)[1]  # the begin, all the time
+    again = 8 * np.eye(ODD.target_vocab)[1]  # the begin, all the time
     for n in 5, 6, 7:
         yield from searched(
             engine, f"{n} times the same", {"output_bias": True}, source,
             more={"projection.bias": again}, max_tokens=6, no_repeat_ngram=n)
 
 
-def asked_again(engine):
+@like_the_reference(FAST, trained=True)
+def test_searches_before_and_after_training(engine):
     """Searches, short and long, before training and after it."""
-    config = CONFIG.replace(dropout=0.0)
+    config = ODD.replace(dropout=0.0)
     for dtype, tokens, sources in (
             ("float64", 8, (2, 6)), ("float64", MANY, (2, 6)),
             ("float64", MANY, (1, 6)), (FLOAT32, MANY, (2, 6)),
@@ -251,10 +264,11 @@ def asked_again(engine):
             [float(len(engine.export(model)))])
 
 
-def changed_weights(engine):
+@like_the_reference(FAST)
+def test_changed_weights(engine):
     """Long searches of one model, between which one of its weights changes."""
-    source = cases.ids("source", 2, 6, CONFIG.source_vocab)
-    model = engine.build("transformer", CONFIG, probe_weights(CONFIG, 3))
+    source = cases.ids("source", 2, 6, ODD.source_vocab)
+    model = engine.build("transformer", ODD, probe_weights(ODD, 3))
     settings, before = GenerationConfig(max_tokens=MANY, eos_id=2), []
     layer = "decoder.layers.0."
     for name in ("", f"{layer}self_attention.value.kernel",
@@ -270,10 +284,11 @@ def changed_weights(engine):
             yield f"{name} {len(before)}, {what}", array
 
 
-def empty_sources(engine):
+@like_the_reference(FAST)
+def test_empty_sources(engine):
     """Searches of sources of which one is padding alone."""
-    source = cases.ids("source", 2, 6, CONFIG.source_vocab)
-    source[1] = CONFIG.pad_id
+    source = cases.ids("source", 2, 6, ODD.source_vocab)
+    source[1] = ODD.pad_id
     for what, settings in (
             ("greedy", {"max_tokens": 10}), ("long", {"max_tokens": MANY}),
             ("a beam", {"method": "beam", "beam": 3, "max_tokens": 10})):
@@ -281,7 +296,39 @@ def empty_sources(engine):
             yield from searched(engine, what, {}, source, **settings)
 
 
-FAST = (long_searches, long_searches_in_float32, large_sources,
-        varied_searches, long_beams, searches_of_few_rows, far_searches,
-        swaps, short_searches, asked_again, changed_weights, empty_sources)
-TRAINED = asked_again,
+@like_the_reference(FAST, trained=True)
+def test_training_in_turn(engine):
+    """Training of a model by two trainers, and by a copy of one."""
+    source, target = (cases.ids(name, 2, 6, ODD.source_vocab)
+                      for name in ("source", "target"))
+    model = engine.build("transformer", ODD, probe_weights(ODD, 3))
+    training = TrainingConfig(schedule="constant", learning_rate=0.01)
+    first, second = (engine.trainer(model, training) for _ in range(2))
+    for i, trainer in enumerate((first, first, second, first)):
+        yield f"in turn, loss {i}", engine.train_step(
+            trainer, source[None], target[None])["loss"]
+        if i == 1:
+            multiplied(engine, model, "source_embedding.table", 0.5)
+    if engine.NAME != "keras":  # which lets no layer be copied
+        first = copy.deepcopy(first)
+    for i in 1, 2:
+        yield f"of a copy, loss {i}", engine.train_step(
+            first, source[None], target[None])["loss"]
+    model = engine.build("transformer", ODD, probe_weights(ODD, 3))
+    for name in ("source_embedding.table",
+                 "decoder.layers.0.feed_forward.inner.kernel"):
+        multiplied(engine, model, name, 1, np.asfortranarray)
+    trainer = engine.trainer(model, training)
+    for i in 1, 2:
+        yield f"of transposed weights, loss {i}", engine.train_step(
+            trainer, source[None], target[None])["loss"]
+
+
+def multiplied(engine, model, name, factor, ordered=np.array):
+    """Multiply a weight of a model, as its users do; returns the old one."""
+    module = importlib.import_module(
+        f"{engine.__package__.removesuffix('.fast')}.parameters")
+    weight = {each.name: each for each in module.leaves(model)}[name]
+    old = np.array(engine.to_numpy(weight.get()))
+    weight.set(engine.to_native(ordered(factor * old), "cpu"))
+    return engine.to_native(old, "cpu")

@@ -1,31 +1,21 @@
-"""What fast forms are asked at sizes at which they go another way.
+"""Sizes at which a fast form takes a rarely used branch."""
 
-As in parity.check.extremes, which lists them: each function yields (what is
-asked, an array) of an engine, and the reference is right. A branch that is
-taken at no size of any machine's memory is taken here by a lower number.
-"""
-
-import contextlib
 import importlib
 import importlib.util
-from unittest import mock
 
 import numpy as np
+import pytest
 
 from transformer_contract.batch import Batch
 from transformer_contract.config import PLAIN
 from transformer_contract.training import TrainingConfig
 from transformer_contract.weights import probe_weights
 from parity.check import cases
+from parity_tests.support.conformance import (
+    FAR, FAST, ODD, like_the_reference, lowered)
+from parity_tests.support.engines import usable
 
-#: A table of no whole number of blocks, whatever a block has.
-CONFIG = PLAIN.replace(
-    source_vocab=203, target_vocab=203, d_model=12, n_heads=2, d_ff=10,
-    n_encoder_layers=1, n_decoder_layers=1, max_length=121, norm_eps=1e-5,
-    tied="all", dropout=0.0)
-
-#: How the names of what was computed in it begin.
-FLOAT32 = "float32"
+pytestmark = pytest.mark.long
 
 #: So many words that few labels have more logits than a block.
 WORDS = 2100
@@ -36,9 +26,6 @@ LARGE = 12, 60
 #: Among how many threads rows are shared out where a form does that itself.
 THREADS = 1, 3
 
-#: So many tokens that blocks of them are doubled, and one is not full.
-FAR = 4100
-
 #: A model of one head, all of whose numbers are few but these.
 FARTHEST = PLAIN.replace(
     source_vocab=7, target_vocab=7, d_model=4, n_heads=1, d_ff=3,
@@ -46,19 +33,8 @@ FARTHEST = PLAIN.replace(
     stacks="encoder", attention_bias="all_but_key", dropout=0.0)
 
 
-def lowered(engine, module, **numbers):
-    """Lower numbers of a form's module while it computes, if it has them."""
-    name = f"{engine.__package__}.{module}"
-    if importlib.util.find_spec(name):
-        found = importlib.import_module(name)
-        here = {key: value for key, value in numbers.items()
-                if hasattr(found, key)}
-        if here:
-            return mock.patch.multiple(found, **here)
-    return contextlib.nullcontext()
-
-
-def large_batches(engine):
+@like_the_reference(FAST, trained=True)
+def test_large_batches(engine):
     """Training on more labels and scores than a block of either has."""
     rows, length = LARGE
     source, target = (cases.ids(name, rows, length, WORDS)
@@ -66,7 +42,7 @@ def large_batches(engine):
     for row in range(1, rows, 2):
         source[row, length - 3 * row:] = target[row, length - 2 * row:] = 0
     for tied, dropout in ("none", 0.0), ("all", 0.2):
-        config = CONFIG.replace(source_vocab=WORDS, target_vocab=WORDS,
+        config = ODD.replace(source_vocab=WORDS, target_vocab=WORDS,
                                 tied=tied, dropout=dropout)
         answers = {}
         for threads in THREADS:
@@ -84,7 +60,8 @@ def large_batches(engine):
                     yield f"{tied}, {threads}, {name}", array
 
 
-def far_tokens(engine):
+@like_the_reference(FAST, trained=True)
+def test_far_tokens(engine):
     """Training on so many tokens that blocks of attention are doubled."""
     for rows, heads, length in (1, 1, FAR), (3, 2, FAR // 8 + 9):
         config = FARTHEST.replace(n_heads=heads)
@@ -105,9 +82,10 @@ def far_tokens(engine):
             yield f"{length}, {name}", array
 
 
-def high_logits(engine):
+@like_the_reference(FAST, trained=True)
+def test_high_logits(engine):
     """A loss of logits whose exponentials are beyond any number."""
-    config = CONFIG.replace(tied="none")
+    config = ODD.replace(tied="none")
     weights = probe_weights(config, 3)
     weights["projection.kernel"] *= 1e4
     trainer = engine.trainer(engine.build("transformer", config, weights),
@@ -117,7 +95,8 @@ def high_logits(engine):
         for name in ("source", "target"))).items()
 
 
-def native_places(engine):
+@like_the_reference(FAST)
+def test_native_masks_differ_by_place(engine):
     """A framework's own masks: others in places of one shape."""
     readable = engine.__package__.removesuffix(".fast")
     name = f"{engine.__package__}.dropout"
@@ -129,5 +108,17 @@ def native_places(engine):
     yield "others", np.array([float(np.mean(one != other) > 0.3)])
 
 
-FAST = large_batches, far_tokens, high_logits, native_places
-TRAINED = large_batches, far_tokens, high_logits
+@pytest.mark.parametrize("name, module, number", [
+    ("torch", "loss", "MOST"), ("jax", "blocks", "CORES"),
+    ("keras", "blocks", "CORES"), ("numpy", "blocks", "THREADS"),
+    ("numpy", "cache", "MANY"), ("numpy", "layout", "SMALL"),
+    ("keras", "cache", "ROOM"), ("keras", "cache", "MANY"),
+    ("jax", "cache", "ROOM")])
+def test_a_number_that_is_lowered_is_there(name, module, number):
+    """Under another name it would stay, and its branch not be taken."""
+    fast = usable(name, "fast")
+    found = importlib.import_module(f"{fast.__package__}.{module}")
+    before = getattr(found, number)
+    with lowered(fast, module, **{number: before + 1}):
+        assert getattr(found, number) == before + 1
+    assert getattr(found, number) == before
