@@ -8,7 +8,7 @@ import json
 from parity import ports, shortage
 from parity.check.runners import arrays_by_name, compare_steps
 from parity.check.shelf import take
-from parity.numerics.canary import canary
+from parity.check.canary import canary
 
 
 def settings(bench):

@@ -16,11 +16,11 @@ from transformer_contract.generation import GenerationConfig
 from transformer_contract.training import TrainingConfig
 from transformer_contract.weights import initial_weights, part, probe_weights
 from parity import ports
-from parity.check import cases, extremes, golden, manners, search_alone
+from parity.check import canary, cases, extremes, golden, manners, search_alone
 from parity.check.refusals import CONFIG, raises, refusals
 from parity.check.search_steps import choices, steps_of_searches
 from parity.check.surroundings import surroundings
-from parity.numerics import canary, dtypes
+from parity.numerics import dtypes
 from parity.numerics.comparator import (
     DIVERGENCE, MATCH, Difference, relative_error)
 
