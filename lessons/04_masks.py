@@ -217,7 +217,7 @@ lessons.picture(figure, "Which outputs move when a token is changed: with the "
 # at its first step and call it by its name.
 
 # %%
-from parity.causes import proof
+from parity.diagnosis import proof
 
 for name in ("causal mask off by one, to the future", "no padding mask",
              "a query that sees nothing spreads its weight evenly"):

@@ -17,7 +17,8 @@ import parity
 from transformer_contract.errors import InputError
 from transformer_contract.weights import part, probe_weights
 from parity.check import cases
-from parity.causes import catalogue, proof
+from parity.causes import catalogue
+from parity.diagnosis import proof
 from parity.reading import lessons
 from parity.render import figures
 
@@ -319,7 +320,7 @@ for name in engines:
 # names none, and it does not guess.
 
 # %%
-from parity.causes.diagnose import Diagnosis
+from parity.diagnosis.diagnose import Diagnosis
 
 lesson = cases.test_size("lesson")
 diagnosis = Diagnosis(lesson, probe_weights(lesson))

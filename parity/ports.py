@@ -64,6 +64,11 @@ def package(name):
     return "reference_numpy" if name == "numpy" else f"impl_{name}"
 
 
+def packages():
+    """The packages of the reference and of every port."""
+    return [package(name) for name in ("numpy", *known_ports())]
+
+
 def folder(name):
     """The folder of a port, or of the reference, as a path."""
     return PACKAGES / package(name)

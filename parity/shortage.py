@@ -10,8 +10,6 @@ import pathlib
 import re
 import traceback
 
-from parity import ports
-
 #: What libraries say where memory is short, and how they say how much was
 #: asked for: in bytes, or as a shape.
 SHORT = re.compile("out of memory|allocate memory|unable to allocate|"
@@ -23,11 +21,12 @@ SHAPE = re.compile(r"shape ?([\[(][\d, ]+[\])])")
 STEP = re.compile(r"\s*# \[\d+\] (\w+)")
 
 
-def lacking(error):
+def lacking(error, models=()):
     """What there was no memory for, and where, as a sentence; "" otherwise.
 
     Args:
         error: what a library raised, of whatever type.
+        models: the names of the folders whose lines are told as the place.
     """
     text = str(error)
     if not isinstance(error, MemoryError) and not SHORT.search(text):
@@ -36,7 +35,7 @@ def lacking(error):
     asked = ", ".join(filter(None, (
         size and in_words(*size.groups()),
         shape and f"an array of shape {shape[1]}"))) or "this"
-    place = where(error)
+    place = where(error, models)
     return (f"there is not enough memory for {asked}"
             f"{' at ' * bool(place)}{place}; choose smaller sizes.")
 
@@ -48,12 +47,11 @@ def in_words(number, unit):
     return f"{float(number) / 2**30:.3g} GiB"
 
 
-def where(error):
-    """The innermost step of a model in an error's traceback.
+def where(error, folders):
+    """The innermost step of a model of these folders, in a traceback.
 
     Where there is none, the innermost line of a model; "" if none is.
     """
-    folders = {ports.package(name) for name in ("numpy", *ports.known_ports())}
     places = []
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         folder = next((part for part in pathlib.Path(frame.filename).parts

@@ -1,16 +1,30 @@
 """Which buckets the distances of relative positions were put into."""
 
+import functools
 import itertools
 
 import numpy as np
-
-from transformer_contract.buckets import boundaries
 
 #: The greatest distances that are tried, T5's own first.
 GREATEST = 128, 64, 32, 256, 20, 16
 
 #: What buckets are of, where nothing is wrong with the distances.
 SOUND = "bidirectional", "causal"
+
+
+@functools.cache
+def boundaries(count, greatest):
+    """The first distance of each of ``count`` buckets, in whole numbers.
+
+    Bucket k of the second half begins at the least distance d with
+    d / half >= (greatest / half)^(k / (count - half)) (Raffel et al. 2020).
+    """
+    half = count // 2
+    far = count - half
+    return (*range(half), *(
+        next(d for d in range(half, greatest + 1)
+             if d**far * half**k >= greatest**k * half**far)
+        for k in range(far)))
 
 
 def split(distance, count, causal):

@@ -9,7 +9,7 @@ from transformer_contract.errors import InputError
 from parity import ports, shortage
 from parity.check.runners import arrays_by_name, compare_steps
 from parity.check.shelf import take
-from parity.numerics.canary import canary
+from parity.check.canary import canary
 
 
 def settings(bench):

@@ -257,7 +257,7 @@ def cause(runs, truth, settings, differences, way):
         return first
     alone = way == "cached" and (
         differences["tokens, uncached"].verdict != DIVERGENCE)
-    return next((name for name, (_, shows) in CAUSES.items()
+    return next((name for name, shows in SHOWN.items()
                  if shows(runs, truth, settings, alone)), first)
 
 
@@ -284,24 +284,20 @@ def depends(runs, truth):
     return any(right) and not all(right)
 
 
-#: Name -> a sentence, and whether runs of several batch sizes show it, given
-#: whether they are wrong with the cache alone; the first that shows is told.
-CAUSES = {
-    "a target goes on after its end": (
-        "Tokens other than padding follow an eos id.",
+#: A cause -> whether runs of several batch sizes show it, given whether they
+#: are wrong with the cache alone; the first that shows is told.
+SHOWN = {
+    "a target goes on after its end":
         lambda runs, truth, settings, alone: any(
-            goes_on(tokens, settings.eos_ids) for tokens, _ in runs)),
-    "one hypothesis stands twice": (
-        "All hypotheses are alive at the first step, and equal.",
+            goes_on(tokens, settings.eos_ids) for tokens, _ in runs),
+    "one hypothesis stands twice":
         lambda runs, truth, settings, alone: any(
-            twice(*run) for run in runs)),
-    "a row depends on its batch": (
-        "The same source has another output in another batch.",
-        lambda runs, truth, settings, alone: depends(runs, truth)),
-    "only with the cache: keys and values are not those of the hypothesis": (
-        "The cache is not reordered with its beam.",
+            twice(*run) for run in runs),
+    "a row depends on its batch":
+        lambda runs, truth, settings, alone: depends(runs, truth),
+    "only with the cache: keys and values are not those of the hypothesis":
         lambda runs, truth, settings, alone: alone and (
-            settings.method == "beam" and settings.beam > 1)),
+            settings.method == "beam" and settings.beam > 1),
 }
 
 

@@ -17,14 +17,14 @@ from transformer_contract.config import PRESETS
 from transformer_contract.weights import probe_weights
 from parity import shortage
 from parity.check import (
-    asked, cases, drawn, generation, golden, long, search_runs, training_runs,
-    wide, workers)
+    asked, canary, cases, drawn, generation, golden, long, search_runs,
+    training_runs, wide, workers)
 from parity.check.parts import Parts
 from parity.check.report import (
     FULL_SIZE_CASE, TRAINED_CASE, NotFused, Report, Row)
 from parity.check.runners import EngineRunner, Reference, Truth, compare_steps
 from parity.check.shelf import Shelf
-from parity.numerics import canary, rounding, tolerances
+from parity.numerics import rounding, tolerances
 from parity.numerics.comparator import DIVERGENCE, MATCH, Difference
 from parity.ports import SLOW, FORMS, NotChecked
 

@@ -108,7 +108,7 @@ class PortFailure:
 
 def words_of(error):
     """An exception in one line; of a lack of memory, where and how much."""
-    if words := shortage.lacking(error):
+    if words := shortage.lacking(error, ports.packages()):
         return words
     return f"{type(error).__name__}: {error}".splitlines()[0][:200]
 

@@ -13,7 +13,7 @@ from transformer_contract.files import check_writable
 from parity import ports
 from parity.commands import answering
 from parity.commands.options import Markdown
-from parity.commands.shell import DIVERGED, NOTHING, told_plainly
+from parity.commands.shell import DIVERGED, told_plainly
 from parity.render import dialects as tables
 from parity.render import terminal
 
@@ -24,15 +24,6 @@ def dialects(
     names: Annotated[Optional[list[str]], typer.Argument(
         metavar="[A B]", help="Two dialects, to say in what they differ and "
         "how far their outputs part.  [default: a line each]")] = None,
-    prove: Annotated[bool, typer.Option(
-        "--prove", help="Run the originals' own libraries beside all four: "
-        "outputs, gradients, a training step, both directions, searches.")
-    ] = False,
-    seeds: Annotated[int, typer.Option(
-        min=1, help="How many models of each dialect are drawn.")] = 20,
-    port: Annotated[Optional[list[str]], typer.Option(
-        metavar="NAME", help="The ports that are proved beside NumPy.  "
-        "[default: all]")] = None,
     markdown: Markdown = None,
 ):
     """Say how other systems' Transformers differ from the paper's."""
@@ -41,14 +32,12 @@ def dialects(
         for name in names or ():
             one_of(name, SYSTEMS, "dialect")
         check_writable(markdown)
-        if prove:
-            _prove(out, names or list(SYSTEMS), seeds, port, markdown)
-        elif not names:
+        if not names:
             out.print(tables.overview())
             if markdown:
                 tables.write(markdown)
         elif len(names) == 2:
-            from parity.originals.parting import parted
+            from parity.runs.dialect_distance import parted
             one, other = (SYSTEMS[name] for name in names)
             out.print(tables.beside(one, other))
             out.print(parted(one, other))
@@ -56,34 +45,6 @@ def dialects(
             raise InputError(
                 "it is two dialects that differ; give two, or none for a line "
                 "each.")
-
-
-def _prove(out, names, seeds, port, markdown):
-    """Prove dialects, print the table and exit with what it says."""
-    from parity.originals import run
-    chosen = ["numpy", *ports.chosen(port)]
-    with terminal.progress(out) as progress:
-        task = progress.add_task("starting")
-        findings, left_out = run.proved(
-            names, range(seeds), chosen,
-            lambda text: progress.update(task, description=text))
-        searches = run.searched(
-            names, seeds, chosen,
-            lambda text: progress.update(task, description=text))
-    out.print(tables.proofs(findings))
-    if searches:
-        out.print(tables.searched(searches))
-    for sentence in left_out:
-        out.print(f"not checked: {sentence}")
-    different = [one for one in (*findings, *searches) if not one.matches]
-    for one in different[:20]:
-        out.print(f"DIVERGENCE: {one}")
-    if markdown:
-        tables.write(markdown, findings, searches)
-    if not findings and not searches:
-        raise typer.Exit(NOTHING)
-    if different:
-        raise typer.Exit(DIVERGED)
 
 
 def import_(

@@ -35,7 +35,8 @@ def faults(
     Exit status: 0 if each is caught at its step and named as itself, 1 if not
     or if a framework is too old, 2 usage, 4 if no port can be checked.
     """
-    from parity.causes import catalogue, page, proof
+    from parity.causes import catalogue, page
+    from parity.diagnosis import proof
     with told_plainly():
         names = ports.chosen(port)
         selection = ports.split_words(topic or ["all"], TOPICS, "topic")

@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 
 from transformer_contract.errors import InputError
 from transformer_contract.files import FULL
-from parity import shortage
+from parity import ports, shortage
 
 DIVERGED, USAGE, MISSING, NOTHING = 1, 2, 3, 4
 BUG, INTERRUPTED, UNREAD = 70, 130, 141
@@ -132,7 +132,7 @@ def told_plainly():
             raise
         said(f"{name}cannot be used ({error.strerror}); choose another path.")
     except Exception as error:
-        words = shortage.lacking(error)
+        words = shortage.lacking(error, ports.packages())
         if not words:
             raise
         said(words)

@@ -42,7 +42,7 @@ def causes(report):
         if port not in failed:
             first.setdefault((port, row.preset, row.case, row.dtype, row.form),
                              (row, port))
-    from parity.causes import rows
+    from parity.diagnosis import rows
     for row, port in first.values():
         if not (diagnosis := rows.diagnosis_for(row)):
             continue

@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from transformer_contract.schema import schema
-from parity.causes.faults.putting import module_of
+from parity.ports import module_of
 from parity.causes.formulas import norm
 from parity.check import cases
 from parity.check.cases import values

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from parity.causes.faults.putting import module_of
+from parity.ports import module_of
 from parity.check.cases import values
 from parity.course.exercise import Exercise
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from transformer_contract.sinusoids import (
     angles, halves_table, interleaved_table)
-from parity.causes.faults.putting import module_of
+from parity.ports import module_of
 from parity.check.cases import ids, values
 from parity.course.exercise import Exercise
 

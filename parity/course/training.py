@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from parity.causes.faults.putting import module_of
+from parity.ports import module_of
 from parity.check.cases import ids, values
 from parity.course.exercise import Exercise
 

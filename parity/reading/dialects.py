@@ -20,7 +20,7 @@ from transformer_contract.weights import probe_weights
 from parity import ports
 from parity.numerics.tolerances import FLOAT64_LIMIT
 from parity.numerics.words import number
-from parity.originals.parting import (
+from parity.runs.dialect_distance import (
     SIZES, at_one_size, distance)
 from parity.reading import formulas
 from parity.reading.model_run import ModelRun, join

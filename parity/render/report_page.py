@@ -37,7 +37,7 @@ def write(path, report, port_names, findings=()):
         path: a file in a folder that exists.
         report: a check.Report that is complete.
         port_names: the ports that were asked for.
-        findings: what parity.causes.diagnose found of the first divergence.
+        findings: what parity.diagnosis.diagnose found of the first divergence.
     """
     write_whole(path, page(report, port_names, findings))
 

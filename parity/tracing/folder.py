@@ -13,7 +13,7 @@ import pathlib
 import ml_dtypes
 import numpy as np
 
-from transformer_contract import weights
+from transformer_contract import array_file
 from transformer_contract.errors import InputError, visible
 from transformer_contract.files import check_ordinary, new_folder
 from parity.tracing.trace import WHOLE, Step, Trace
@@ -91,7 +91,7 @@ def dump(trace, folder):
     }
     try:
         with new_folder(folder) as temporary:
-            weights.save(temporary / ARRAYS, arrays)
+            array_file.save(temporary / ARRAYS, arrays)
             manifest["files"] = {ARRAYS: _file_hash(temporary / ARRAYS)}
             manifest = json.loads(json.dumps(manifest, allow_nan=True))
             manifest["sha256"] = _own_hash(manifest)
@@ -266,7 +266,7 @@ def load(folder):
         raise InputError(
             f"{str(path)!r} is damaged or another dump's: its hash is not the "
             "one in the manifest; make the dump again.")
-    contents, _ = weights.load(path)
+    contents, _ = array_file.load(path)
     arrays_by_key = {}
 
     def array(entry):

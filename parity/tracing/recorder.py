@@ -7,11 +7,11 @@ makes a Framework, and a Recorder of it. ``finished`` makes the Trace.
 import contextlib
 import dataclasses
 import inspect
+import sys
 from collections.abc import Mapping
 
 import numpy as np
 
-import transformer_contract.trace
 from transformer_contract.errors import InputError
 from parity.tracing.holders import OPENED, held
 from parity.tracing.storage import stored
@@ -20,6 +20,9 @@ from parity.tracing.trace import (
 
 #: Values that can be given to a module again as they are.
 PLAIN = (type(None), bool, int, float, complex, str, bytes, type)
+
+#: The module whose function ``tap`` names values inside our Transformer.
+TAPS = "transformer_contract.trace"
 
 #: Why a call is not seen, in most frameworks the only reason.
 COMPILED = "compiled or symbolic"
@@ -349,8 +352,16 @@ class Recorder:
 
     @contextlib.contextmanager
     def tapping(self):
-        """Record the taps of this project's own models."""
-        with transformer_contract.trace.tracing({}) as opened:
+        """Record the taps of a model that has some, as our Transformer has.
+
+        A tap is a value that a module's code names. Whatever taps has
+        imported the module TAPS, which this one does not need.
+        """
+        taps = sys.modules.get(TAPS)
+        if taps is None:
+            yield
+            return
+        with taps.tracing({}) as opened:
             opened.record = self.tap
             yield
 

@@ -22,6 +22,7 @@ from parity.commands.shell import USAGE
 from parity.render import dialects as tables
 from parity.runs import exchange, packages
 from parity_tests.contract.test_dialects import small
+from parity_tests.originals import page
 from parity_tests.support.commands import invoke
 from parity_tests.support.places import ROOT
 
@@ -281,7 +282,7 @@ def test_words_and_folders_that_are_none(tmp_path):
              "weights.safetensors"),
             (["dialects", "torch_nn"], "two"),
             (["dialects", "torch_nn", "bert", "t5"], "two"),
-            (["dialects", "--prove", "--markdown", tmp_path / "x" / "y.md"],
+            (["dialects", "--markdown", tmp_path / "x" / "y.md"],
              "cannot be written"),
             (["dialects", "torch_nn", "nobody"], "unknown"),
             (["fetch", "nobody"], "unknown")):
@@ -562,14 +563,16 @@ def test_a_decoder_counts_its_prompt():
 def test_what_a_page_says_of_other_dialects_stays(tmp_path):
     """A dialect may be proved alone, in some ports, or none at all."""
     path = tmp_path / "dialects.md"
-    page = (ROOT / "docs" / "dialects.md").read_text("utf-8")
-    path.write_text(page, "utf-8")
+    text = (ROOT / "docs" / "dialects.md").read_text("utf-8")
+    path.write_text(text, "utf-8")
     tables.write(path)
-    assert path.read_text("utf-8") == page
-    tables.write(path, [types.SimpleNamespace(
-        dialect="bert", kind="steps", port="torch", error=3e-16, seed=0)])
-    before, after = (set(text.splitlines()) for text in (
-        page, path.read_text("utf-8")))
+    assert path.read_text("utf-8") == text
+    page.fill(path, [], [])
+    assert path.read_text("utf-8") == text
+    page.fill(path, [types.SimpleNamespace(
+        dialect="bert", kind="steps", port="torch", error=3e-16, seed=0)], [])
+    before, after = (set(each.splitlines()) for each in (
+        text, path.read_text("utf-8")))
     assert all(line.startswith("| bert | ") for line in before - after)
     assert [*map(str.split, after - before)] == [
         "| bert | 1 | steps | | 3e-16 | | |".split()]

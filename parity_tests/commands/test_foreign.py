@@ -12,8 +12,8 @@ from transformer_contract.dialects.table import SYSTEMS
 from transformer_contract.errors import InputError
 from parity import ports
 from parity.commands.shell import USAGE
-from parity.originals.proof import forward
-from parity.originals.sizes import Asked
+from parity_tests.originals.proof import forward
+from parity_tests.originals.sizes import Asked
 from parity.runs import exchange, hearing
 from parity.runs.pieces import FILES, Pieces
 from parity_tests.support.commands import invoke

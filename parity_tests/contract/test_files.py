@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pytest
 
-from transformer_contract import files, weights
+from transformer_contract import array_file, files, weights
 from transformer_contract.errors import InputError
 from transformer_contract.tokenizer import Tokenizer
 from parity_tests.support.disks import full
@@ -190,7 +190,7 @@ def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
 
     def refused(path, framework):
         raise FileNotFoundError
-    monkeypatch.setattr(weights, "safe_open", refused)
+    monkeypatch.setattr(array_file, "safe_open", refused)
     with pytest.raises(InputError, match="may not be read"):
         weights.load(tmp_path / "a")
 

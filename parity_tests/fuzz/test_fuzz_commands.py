@@ -68,7 +68,6 @@ def here(tmp_path_factory):
         patch.setattr("parity.reading.values.Values", done)
         patch.setattr("parity.reading.lessons.run", done)
         patch.setattr("parity.reading.ahead.running", nothing)
-        patch.setattr("parity.originals.run.proved", done)
         patch.setattr("parity.matrix.run.run", done)
         patch.setattr("parity.matrix.in_place.run", done)
         patch.setattr("parity.runs.quality.measure", done)

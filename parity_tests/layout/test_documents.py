@@ -2,10 +2,10 @@
 
 import ast
 import re
+import tomllib
 
 import pytest
 
-from parity_tests.layout.test_rooms import ROOMS
 from parity_tests.support.places import ROOT
 
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "RULINGS.md", "CHANGELOG.md",
@@ -62,10 +62,15 @@ def test_links_lead_somewhere(name):
 
 
 def test_rooms_stand_in_their_order():
-    """The front door, which is no folder, is called by its main file."""
+    """As pyproject.toml has it, lowest first; ``__main__`` is the cli's."""
     house = text("CONTRIBUTING.md").partition("## Where things are")[0]
     rooms = re.findall(r"^\| `parity/(\w+)", house, flags=re.M)
-    assert rooms == [*ROOMS[:-1], "cli"]
+    contracts = tomllib.loads(text("pyproject.toml"))["tool"]["importlinter"][
+        "contracts"]
+    order = next(each["layers"] for each in contracts if each.get("exhaustive"))
+    layers = [room for layer in order for room in layer.split(" | ")]
+    assert rooms == [room for room in reversed(layers)
+                     if room not in ("__main__", "pytest_plugin")]
 
 
 def where_things_are():

@@ -79,14 +79,7 @@ NUMPY_ONLY = {"softmax", "sum_to", "normal_cdf", "sigmoid", "flatten", "held"}
 #: What a call is called, and parameters that mean the same.
 CALLS = {"forward": "call", "__call__": "call", "call": "call"}
 
-#: Folder -> the folders of this project that it may import.
-MAY_IMPORT = {
-    "transformer_contract": set(),
-    "reference_numpy": {"transformer_contract"},
-    **{f"impl_{name}": {"transformer_contract"} for name in PORTS},
-    "parity": {"transformer_contract"},
-}
-
+#: Folder -> all that it may import beside Python and this project.
 LIBRARIES = {
     "transformer_contract": {"ml_dtypes", "numpy", "safetensors", "tokenizers"},
     "reference_numpy": {"numpy"},
@@ -277,24 +270,12 @@ def imports(path):
             yield node.module.split(".")[0]
 
 
-OURS = {*MAY_IMPORT, "parity_tests", "benchmarks"}
-
-
-@pytest.mark.parametrize("folder", MAY_IMPORT)
-def test_dependencies_run_one_way(folder):
-    allowed = MAY_IMPORT[folder] | {folder}
-    for path in files(folder):
-        for module in imports(path):
-            assert module not in OURS or module in allowed, (
-                f"{path.relative_to(ROOT)} imports {module}")
-
-
 @pytest.mark.parametrize("folder", LIBRARIES)
 def test_contract_and_reference_need_no_framework(folder):
     import sys
     for path in files(folder):
         for module in imports(path):
-            assert (module in LIBRARIES[folder] or module in OURS
+            assert (module in LIBRARIES[folder] or module in LIBRARIES
                     or module in sys.stdlib_module_names), (
                 f"{path.relative_to(ROOT)} imports {module}")
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from parity import ports
 from parity.causes.cause import OTHER, Cause
 from parity.causes.faults.putting import (
     after_init, all_of, made_with, replaced, tabled)
@@ -15,6 +14,7 @@ KINDS = "bidirectional", "causal"
 
 def still(rotary):
     """Have rotary positions hand on what they are given, and show no step."""
+    from parity import ports
     kind, base = type(rotary), type(rotary).__mro__
     name = next(name for name in ("forward", "call", "__call__")
                 if any(name in vars(each) for each in base

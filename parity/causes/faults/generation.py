@@ -5,7 +5,6 @@ import numpy as np
 from parity.causes.cause import Cause
 from parity.causes.faults.putting import (
     native_of, numpy_of, replaced, rewritten)
-from parity.check import generation
 
 TOPIC = "generation"
 
@@ -51,23 +50,27 @@ def the_first_alone(old, port):
 
 PADDING_MASK = replaced("search", "padding_mask", neighbours_seen)
 
-#: How those are put that tokens tell by themselves, as generation.CAUSES.
+#: Those that tokens tell by themselves: a sentence, and how each is put.
 TOLD = {
-    "a target goes on after its end": rewritten(
-        "search", "Beam.closed", "self.ends(token)", "(token == -1)"),
-    "one hypothesis stands twice": in_beam(
-        "arange(w) == 0", "arange(w) >= 0"),
-    "a row depends on its batch": PADDING_MASK,
-    "only with the cache: keys and values are not those of the hypothesis":
+    "a target goes on after its end": (
+        "Tokens other than padding follow an eos id.", rewritten(
+            "search", "Beam.closed", "self.ends(token)", "(token == -1)")),
+    "one hypothesis stands twice": (
+        "All hypotheses are alive at the first step, and equal.",
+        in_beam("arange(w) == 0", "arange(w) >= 0")),
+    "a row depends on its batch": (
+        "The same source has another output in another batch.", PADDING_MASK),
+    "only with the cache: keys and values are not those of the hypothesis": (
+        "The cache is not reordered with its beam.",
         replaced("search", "Search.reorder", lambda old, port: (
-            lambda self, parents: None)),
+            lambda self, parents: None))),
 }
 
 
 def _causes():
-    for name, put in TOLD.items():
+    for name, (sentence, put) in TOLD.items():
         cached = name.startswith("only with the cache")
-        yield (name, generation.CAUSES[name][0], put, BEAM,
+        yield (name, sentence, put, BEAM,
                "tokens, cached" if cached else "tokens, uncached")
     tokens, scores = "tokens, uncached", "scores, uncached"
     yield ("finished targets' scores are not divided", "A score is log p, "

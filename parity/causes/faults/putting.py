@@ -13,9 +13,12 @@ from unittest import mock
 
 import numpy as np
 
-from transformer_contract.trace import tap
-from parity import ports
-from parity.ports import module_of
+
+def module_of(port, file):
+    """A module of a port; the catalogue itself is read where there is none."""
+    from parity import ports
+    return ports.module_of(port, file)
+
 
 #: How a framework calls a module's own method.
 CALLS = {"numpy": "forward", "torch": "forward", "keras": "call"}
@@ -63,6 +66,7 @@ def tabled(file, table, make):
     """
     @contextlib.contextmanager
     def put(port):
+        from parity import ports
         old = getattr(module_of(port, file), table)
         new = {**old, **make(old, port)}
         prefix = ports.package(port) + "."
@@ -163,6 +167,7 @@ def tapped(port, owner, steps):
     being its output."""
     if port == "numpy":
         return list(steps.values())[-1], steps
+    from transformer_contract.trace import tap
     for name, value in steps.items():
         output = tap(owner, name, native_of(port, value))
     return output

@@ -7,7 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 import parity
-from parity.causes import catalogue, page, proof
+from parity.causes import catalogue, page
+from parity.diagnosis import proof
 from parity.causes.explain import explain
 from parity.causes.faults import network
 from parity.causes.fit import FAMILIES

@@ -11,9 +11,10 @@ import pytest
 from typer.testing import CliRunner
 
 from parity import ports
-from parity.causes import catalogue, page, proof
+from parity.causes import catalogue, page
+from parity.diagnosis import proof
 from parity.causes.cause import Cause
-from parity.causes.diagnose import Diagnosis, probe
+from parity.diagnosis.diagnose import Diagnosis, probe
 from parity.causes.faults.attention import root_is, root_of_heads_is
 from parity.causes.faults.generation import in_beam
 from parity.causes.faults.gradients import multiplied
@@ -21,8 +22,8 @@ from parity.causes.faults.norms import LAYER, in_norm
 from parity.causes.faults.putting import all_of
 from parity.causes.faults.training_steps import in_step
 from parity.causes.formulas import norm
-from parity.causes.places import PlacedCause
-from parity.causes.training_diagnosis import TrainingDiagnosis, proof_run
+from parity.diagnosis.places import PlacedCause
+from parity.diagnosis.training_diagnosis import TrainingDiagnosis, proof_run
 from parity.cli import app
 from parity.commands.faults import TOPICS
 from parity_tests.support.places import ROOT

@@ -5,7 +5,7 @@ import pytest
 import typer
 
 from transformer_contract.config import PLAIN
-from parity import shortage
+from parity import ports, shortage
 from parity.commands.shell import told_plainly
 from reference_numpy.attention import MultiHeadAttention
 
@@ -24,7 +24,7 @@ def lack_of_memory():
 
 
 def test_the_step_and_the_size_are_named():
-    words = shortage.lacking(lack_of_memory())
+    words = shortage.lacking(lack_of_memory(), ports.packages())
     assert words.startswith("there is not enough memory for 512. TiB")
     assert f"(1, 1, {MANY}, {MANY})" in words
     assert ("at step scores of attend in reference_numpy/attention.py, line "

@@ -6,9 +6,9 @@ import pytest
 from transformer_contract.dialects.table import SYSTEMS
 from transformer_contract.weights import initial_weights
 from parity import ports
-from parity.originals import sizes
-from parity.originals.proof import random_state
-from parity.originals.run import ORIGINALS, SEARCHED, original
+from parity_tests.originals import sizes
+from parity_tests.originals.proof import random_state
+from parity_tests.originals.run import ORIGINALS, SEARCHED, original
 from parity_tests.harness.conversion.models import X, Multi
 from parity_tests.harness.conversion.test_find import agrees
 from parity_tests.support.engines import usable

@@ -143,7 +143,7 @@ def test_a_dump_that_fails_leaves_nothing(dumped, tmp_path, monkeypatch):
 
     def fails(*_):
         raise OSError("the disk is full")
-    monkeypatch.setattr(folder.weights, "save", fails)
+    monkeypatch.setattr(folder.array_file, "save", fails)
     with pytest.raises(InputError, match="the disk is full"):
         dump(found, tmp_path / "new")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["d"]

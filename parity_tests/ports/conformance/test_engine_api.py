@@ -13,8 +13,8 @@ from transformer_contract.generation import GenerationConfig
 from transformer_contract.training import TrainingConfig
 from transformer_contract.weights import initial_weights, part, probe_weights
 from parity import assert_parity, ports
-from parity.check import cases, golden, manners
-from parity.numerics import canary, dtypes
+from parity.check import canary, cases, golden, manners
+from parity.numerics import dtypes
 from parity_tests.support.conformance import equal, holds, refuses
 
 pytestmark = pytest.mark.long

@@ -11,9 +11,8 @@ import pytest
 
 from transformer_contract.dialects.table import SYSTEMS
 from transformer_contract.generation import GenerationConfig
-from parity.originals import proof, run, searching, sizes
-from parity.originals.proof import KINDS, prove, random_state
-from parity.render import dialects as tables
+from parity_tests.originals import page, proof, run, searching, sizes
+from parity_tests.originals.proof import KINDS, prove, random_state
 from parity_tests.support.engines import usable
 from parity_tests.support.places import ROOT
 from reference_numpy.sample import Sample
@@ -30,7 +29,7 @@ def original(name, *originals):
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("name", run.ORIGINALS)
 def test_a_dialect_is_what_its_original_computes(name, seed):
-    """In the reference and in PyTorch; the command proves the other two."""
+    """In the reference and in PyTorch; ``__main__`` proves the other two."""
     kind = original(name)
     engines = {"numpy": usable("numpy"), "torch": usable("torch")}
     findings = list(prove(SYSTEMS[name], kind, seed, engines))
@@ -47,25 +46,27 @@ def test_every_port_is_proved(port, tmp_path):
     assert left_out == [] and {one.port for one in findings} == {
         "numpy", port}
     assert all(one.matches for one in findings)
-    errors, models = tables.worst(findings)
+    errors, models = page.worst(findings)
     assert models == {"torch_nn": 1}
     one_more = [dataclasses.replace(one, seed=1) for one in findings
                 if one.port == "numpy"]
-    tables.write(tmp_path / "page.md", [*findings, *one_more])
-    page = (tmp_path / "page.md").read_text()
-    assert page.count("| torch_nn | 2 |") == page.count(" (1) |") == 4
-    tables.write(tmp_path / "page.md", [
-        dataclasses.replace(one, dialect="bert") for one in findings])
-    page = (tmp_path / "page.md").read_text()
-    assert page.count("| torch_nn | 2 |") == page.count("| bert | 1 |") == 4
-    assert page.index("| torch_nn") < page.index("| bert")
+    path = tmp_path / "page.md"
+    path.write_text("# D\n\n## Proved\n\nWords.\n\n## Searches\n\n## More\n")
+    page.fill(path, [*findings, *one_more], [])
+    text = path.read_text()
+    assert text.count("| torch_nn | 2 |") == text.count(" (1) |") == 4
+    page.fill(path, [
+        dataclasses.replace(one, dialect="bert") for one in findings], [])
+    text = path.read_text()
+    assert text.count("| torch_nn | 2 |") == text.count("| bert | 1 |") == 4
+    assert text.index("| torch_nn") < text.index("| bert")
     assert {kind for _, kind in errors} == set(KINDS)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", run.ORIGINALS)
 def test_a_port_is_proved_under_its_compiler(name):
-    """As the command does from the second model on, where JAX is slow."""
+    """As ``__main__`` does from the second model on, where JAX is slow."""
     original(name), usable("jax")
     findings, _ = run.proved([name], [run.EAGER], ["numpy", "jax"])
     assert [one for one in findings if not one.matches] == []
@@ -85,9 +86,8 @@ def test_searches(name):
     most = 2 if name == "fairseq" else 10  # it forces an end, see Fairseq
     assert sum(one.left_out for one in rows) < sum(
         one.rows for one in rows) / most
-    cells, ports = tables.search_rows(rows)
-    assert ports == list(engines) and all("equal" in cell for line in cells
-                                          for cell in line[-2:])
+    assert all("equal" in line[port] for line in page.search_rows(rows)
+               for port in engines)
 
 
 def test_another_rule_is_seen():
@@ -98,7 +98,7 @@ def test_another_rule_is_seen():
         wrong, original("gpt2", run.SEARCHED), seed,
         {"numpy": usable("numpy")}, 5, ((2, True, 1.0), (4, True, 1.0)))]
     assert any(not one.matches for one in rows)
-    assert "differ" in tables.search_rows(rows)[0][0][-1]
+    assert "differ" in page.search_rows(rows)[0]["numpy"]
 
 
 @pytest.mark.parametrize("port", ["keras", "jax"])
@@ -193,8 +193,8 @@ def test_a_clone_that_cannot_be_imported_is_told(name, package, tmp_path):
     """Another package of its name, in a sentence and with status 2."""
     (tmp_path / package).mkdir()
     done = subprocess.run(
-        [sys.executable, "-m", "parity", "dialects", name, "--prove",
-         "--seeds", "1", "--port", "torch"],
+        [sys.executable, "-m", "parity_tests.originals", tmp_path / "page.md",
+         name, "--seeds", "1", "--port", "torch"],
         cwd=ROOT, capture_output=True, text=True,
         env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"})
     assert done.returncode == 2

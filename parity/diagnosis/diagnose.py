@@ -21,7 +21,7 @@ import numpy as np
 from parity import ports
 from parity.causes import catalogue
 from parity.causes.faults import generation, gradients, training_steps
-from parity.causes.places import PlacedCause, places_of
+from parity.diagnosis.places import PlacedCause, places_of
 from parity.check import cases
 from parity.check.run import EngineRunner, Reference, Truth, compare_steps
 from parity.numerics.comparator import DIVERGENCE, compare

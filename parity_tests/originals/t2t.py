@@ -13,7 +13,7 @@ from unittest import mock
 
 import numpy as np
 
-from parity.originals import clones, sizes
+from parity_tests.originals import clones, sizes
 
 #: What it imports for other models, and a Transformer does not use.
 STAND_INS = ("tensorflow_addons", "tf_slim", "tensorflow_probability")

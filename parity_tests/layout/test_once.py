@@ -1,13 +1,11 @@
-"""The rooms of the harness: what may import what, and what stands once.
+"""What stands once: classes, tables of dtypes, the names of the ports.
 
-Nothing here imports what it looks at; files are read as syntax, so that an
-import inside a function counts as well, and so does a module that a string
-names, whatever is then done with the string.
+Nothing here imports what it looks at; files are read as syntax. A module that
+a string names counts as imported, whatever is then done with the string.
 """
 
 import ast
 import functools
-import graphlib
 import pathlib
 import re
 
@@ -15,17 +13,6 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PARITY = ROOT / "parity"
-
-#: A room may import those above it in this list, and itself.
-ROOMS = ("quiet", "ports", "targets", "shortage", "numerics", "tracing",
-         "dumps", "operations", "exported", "matching", "check", "matrix",
-         "originals", "mutation", "inputs", "comparison", "conversion",
-         "causes", "training", "invariants", "differences", "assertions",
-         "runs", "render", "reading", "course", "commands", "front door")
-
-#: What stands in no room, for people call it by these names.
-FRONT_DOOR = {"__init__", "__main__", "cli", "pytest_plugin"}
-
 
 @functools.cache
 def syntax(path):
@@ -79,47 +66,6 @@ def imported(tree, known=HARNESS):
         elif above in known:
             yield above
 
-
-def room_of(module):
-    """The room of a module of the harness."""
-    name = (module.split(".") + ["__init__"])[1]
-    return "front door" if name in FRONT_DOOR else name
-
-
-def upward(module, tree):
-    """The imports of a module from rooms below its own in the list."""
-    here = ROOMS.index(room_of(module))
-    return [name for name in imported(tree)
-            if ROOMS.index(room_of(name)) > here]
-
-
-def test_every_file_has_its_room():
-    there = {room_of(module) for module in HARNESS}
-    assert there == set(ROOMS)
-
-
-@pytest.mark.parametrize("module", HARNESS)
-def test_rooms_import_rooms_above_them(module):
-    assert upward(module, syntax(HARNESS[module])) == []
-
-
-@pytest.mark.parametrize("line", [
-    "from parity.check import cases", "import parity.check.cases",
-    "def f():\n    from parity.check.cases import values",
-    "from parity import cli", "importlib.import_module('parity.cli')",
-    "exec('from parity.check import cases')", "sys.modules['parity.cli']",
-    "pkgutil.resolve_name('parity.cli:app')"])
-def test_an_import_from_below_is_seen(line):
-    assert upward("parity.numerics.tolerances", ast.parse(line))
-
-
-def test_there_is_no_circle():
-    graph = {module: set(imported(syntax(path))) - {module}
-             for module, path in HARNESS.items()}
-    graphlib.TopologicalSorter(graph).prepare()
-
-
-# What stands once
 
 def test_ports_are_named_in_one_place():
     """Elsewhere an engine is asked for by the port's name."""

@@ -4,8 +4,8 @@ import warnings
 
 import numpy as np
 
-from parity.originals.ends import with_ends
-from parity.originals.torch_model import TorchModel
+from parity_tests.originals.ends import with_ends
+from parity_tests.originals.torch_model import TorchModel
 
 
 class TorchNN(TorchModel):

@@ -5,7 +5,7 @@ import importlib
 
 import numpy as np
 
-from parity.originals import clones, sizes
+from parity_tests.originals import clones, sizes
 
 #: Padding, with which the decoder begins too.
 PADDING = 0

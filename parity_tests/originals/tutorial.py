@@ -5,7 +5,7 @@ import importlib.util
 import pathlib
 import sys
 
-from parity.originals.torch_model import TorchModel
+from parity_tests.originals.torch_model import TorchModel
 
 #: The folder of the package with the classes, and its module that has them.
 FOLDER, MODULE = "model_files", "seq2seq_attention"

@@ -16,8 +16,8 @@ from transformer_contract.errors import amount
 from parity.check.margins import margins
 from parity.numerics.comparator import relative_error
 from parity.numerics.words import number
-from parity.originals import sizes
-from parity.originals.proof import random_state
+from parity_tests.originals import sizes
+from parity_tests.originals.proof import random_state
 
 #: Nearer scores may change places in float32; and in float64, in which an
 #: original without its casts searches.

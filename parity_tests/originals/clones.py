@@ -22,7 +22,7 @@ def imported(package):
                 raise InputError(
                     f"{package}, as PYTHONPATH has it, cannot be imported: "
                     f"{type(problem).__name__}, {problem}; set PYTHONPATH to "
-                    "a clone as parity dialects names it.") from problem
+                    "a clone as docs/dialects.md names it.") from problem
 
         return call
 

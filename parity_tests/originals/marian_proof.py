@@ -22,10 +22,10 @@ from parity.numerics import zero_gradients
 from parity.numerics.comparator import MATCH, ZERO, compare, relative_error
 from parity.numerics.tolerances import (
     gradient_limit, lockstep_limit, score_limit)
-from parity.originals import sizes
-from parity.originals.marian import DIGITS, END, MARIAN, Marian
-from parity.originals.proof import ProofRow
-from parity.originals.searching import MOST, SearchRow, whole
+from parity_tests.originals import sizes
+from parity_tests.originals.marian import DIGITS, END, MARIAN, Marian
+from parity_tests.originals.proof import ProofRow
+from parity_tests.originals.searching import MOST, SearchRow, whole
 
 #: What is compared, in the order of the table.
 KINDS = ("outputs, float32", "gradients, float32", "training step, float32")

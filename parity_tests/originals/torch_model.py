@@ -5,7 +5,7 @@ import typing
 
 import numpy as np
 
-from parity.originals import sizes
+from parity_tests.originals import sizes
 
 
 class TorchModel:

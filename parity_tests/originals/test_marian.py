@@ -12,10 +12,9 @@ import pytest
 from transformer_contract.checkpoints.folder import Checkpoint
 from transformer_contract.errors import InputError
 from parity.numerics import dtypes
-from parity.originals import marian, marian_proof, run
-from parity.originals.marian import MARIAN, Marian
-from parity.originals.marian_proof import KINDS, drawn, prove, search
-from parity.render import dialects as tables
+from parity_tests.originals import marian, marian_proof, page, run
+from parity_tests.originals.marian import MARIAN, Marian
+from parity_tests.originals.marian_proof import KINDS, drawn, prove, search
 from parity.runs import exchange
 from parity_tests.support.engines import usable
 from reference_numpy.decoder import DecoderLayer
@@ -137,7 +136,7 @@ def test_searches(programs, seed):
     assert any(one.ended for one in rows)
     assert (sum(one.left_out for one in rows)
             < sum(one.rows for one in rows) / 4)
-    assert "5" in tables.search_rows(rows)[0][0]
+    assert page.search_rows(rows)[0]["inputs"] == "5"
 
 
 @pytest.mark.parametrize("word", ["all", "top", "first"])

@@ -9,9 +9,9 @@ from unittest import mock
 
 import numpy as np
 
-from parity.originals import clones, sizes
-from parity.originals.torch_model import TorchModel
-from parity.originals.unrounded import unrounded
+from parity_tests.originals import clones, sizes
+from parity_tests.originals.torch_model import TorchModel
+from parity_tests.originals.unrounded import unrounded
 
 #: What fairseq imports to read its configurations and data, of which a model
 #: uses nothing; old versions of it are no longer installed by pip.

@@ -1,9 +1,9 @@
 """Why a port diverges, from a row of the check's report."""
 
 from transformer_contract.config import PRESETS
-from parity.causes.diagnose import Diagnosis, GradientDiagnosis
-from parity.causes.search_diagnosis import diagnosis_of
-from parity.causes.training_diagnosis import TrainingDiagnosis, run_of_row
+from parity.diagnosis.diagnose import Diagnosis, GradientDiagnosis
+from parity.diagnosis.search_diagnosis import diagnosis_of
+from parity.diagnosis.training_diagnosis import TrainingDiagnosis, run_of_row
 from parity.check import cases, golden, wide
 
 

@@ -15,9 +15,9 @@ from transformer_contract.dialects.table import SYSTEMS
 from transformer_contract.errors import InputError
 from parity.numerics.comparator import MATCH, ZERO, compare
 from parity.numerics.tolerances import FLOAT64_LIMIT
-from parity.originals import run, sizes
-from parity.originals.proof import forward, random_state
-from parity_tests.harness.originals.test_originals import original
+from parity_tests.originals import run, sizes
+from parity_tests.originals.proof import forward, random_state
+from parity_tests.originals.test_originals import original
 from parity_tests.support.engines import usable
 
 #: Activations, of which a dialect has some.

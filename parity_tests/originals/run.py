@@ -7,9 +7,9 @@ import os
 from transformer_contract.dialects.table import SYSTEMS
 from parity import ports
 from parity.check import compiled
-from parity.originals import marian, marian_proof, searching
-from parity.originals.compiled import CompiledEngine
-from parity.originals.proof import prove
+from parity_tests.originals import marian, marian_proof, searching
+from parity_tests.originals.compiled import CompiledEngine
+from parity_tests.originals.proof import prove
 from parity.ports import NotChecked
 
 #: Dialect -> the modules that are needed, and the file and class of its model.
@@ -72,7 +72,8 @@ def original(name, originals=ORIGINALS):
         if importlib.util.find_spec(need) is None:
             return (f"{name} needs {need}: "
                     + APART.get(need, "install the extra peers"))
-    return getattr(importlib.import_module(f"parity.originals.{file}"), kind)
+    return getattr(
+        importlib.import_module(f"parity_tests.originals.{file}"), kind)
 
 
 def proved(names, seeds, port_names, on_work=lambda text: None):

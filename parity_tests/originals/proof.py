@@ -18,7 +18,7 @@ from parity.numerics.comparator import MATCH, ZERO, compare
 from parity.numerics.tolerances import (
     FLOAT64_LIMIT, gradient_limit)
 from parity.numerics.words import number
-from parity.originals import sizes
+from parity_tests.originals import sizes
 
 #: ε is large, so that a step is no more ill-conditioned than the gradient.
 TRAINING = TrainingConfig(

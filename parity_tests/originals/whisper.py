@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 
 from transformer_contract import sound
-from parity.originals import sizes
-from parity.originals.hugging_face import HuggingFace
+from parity_tests.originals import sizes
+from parity_tests.originals.hugging_face import HuggingFace
 
 
 class Whisper(HuggingFace):

@@ -3,8 +3,8 @@
 
 import numpy as np
 
-from parity.originals import sizes
-from parity.originals.ends import with_ends
+from parity_tests.originals import sizes
+from parity_tests.originals.ends import with_ends
 
 
 class KerasHub:

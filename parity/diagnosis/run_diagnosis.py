@@ -1,8 +1,8 @@
 """Why a run of many steps diverges: which fault runs just as the port did.
 
-As in parity.causes.diagnose, the reference makes the run again with each fault
-in it, and a cause is named only if every number is then what the port computed,
-and again in a second run, on other inputs.
+As in parity.diagnosis.diagnose, the reference makes the run again with each
+fault in it. A cause is named only if every number is then what the port
+computed, and again in a second run, on other inputs.
 """
 
 import contextlib
@@ -11,7 +11,7 @@ import numpy as np
 
 from parity import ports
 from parity.causes import catalogue
-from parity.causes.diagnose import MOST, Finding, put_into_reference
+from parity.diagnosis.diagnose import MOST, Finding, put_into_reference
 
 
 class RunDiagnosis:

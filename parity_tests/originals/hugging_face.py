@@ -5,9 +5,9 @@ import dataclasses
 
 import numpy as np
 
-from parity.originals import sizes
-from parity.originals.torch_model import TorchModel
-from parity.originals.unrounded import unrounded
+from parity_tests.originals import sizes
+from parity_tests.originals.torch_model import TorchModel
+from parity_tests.originals.unrounded import unrounded
 
 #: Dialect -> the library's classes of a model and of its configuration.
 CLASSES = {

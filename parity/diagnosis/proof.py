@@ -4,10 +4,10 @@ import dataclasses
 
 from transformer_contract.weights import probe_weights
 from parity.causes.cause import Cause
-from parity.causes.diagnose import Diagnosis, GradientDiagnosis
+from parity.diagnosis.diagnose import Diagnosis, GradientDiagnosis
 from parity.causes.faults import generation, gradients, training_steps
-from parity.causes.search_diagnosis import diagnosis_of
-from parity.causes.training_diagnosis import TrainingDiagnosis, proof_run
+from parity.diagnosis.search_diagnosis import diagnosis_of
+from parity.diagnosis.training_diagnosis import TrainingDiagnosis, proof_run
 from parity.check import cases
 
 
@@ -16,7 +16,7 @@ class Proof:
     """What became of one fault in one port.
 
     Attributes:
-        findings: parity.causes.diagnose.Findings.
+        findings: parity.diagnosis.diagnose.Findings.
     """
 
     fault: Cause

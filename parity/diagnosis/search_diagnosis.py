@@ -6,7 +6,7 @@ import numpy as np
 
 from transformer_contract.config import PRESETS
 from parity.causes.faults.generation import TOPIC
-from parity.causes.run_diagnosis import RunDiagnosis
+from parity.diagnosis.run_diagnosis import RunDiagnosis
 from parity.check import cases, generation, golden, run, search_runs
 from parity.check.search_runs import SearchedModel
 from parity.numerics.comparator import DIVERGENCE, compare

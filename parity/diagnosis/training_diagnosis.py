@@ -9,7 +9,7 @@ import numpy as np
 from transformer_contract.config import PRESETS
 from transformer_contract.weights import probe_weights
 from parity.causes.faults.training_steps import CASE, TOPIC
-from parity.causes.run_diagnosis import RunDiagnosis
+from parity.diagnosis.run_diagnosis import RunDiagnosis
 from parity.check import cases, lockstep, training_runs
 from parity.check.training_runs import (
     AXES, OWN, THROUGH, TrainingRun, varied_run)

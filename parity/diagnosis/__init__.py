@@ -1,0 +1,1 @@
+"""Which known fault a port of ours has, and the proof that each is found."""
