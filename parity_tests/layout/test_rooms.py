@@ -19,7 +19,7 @@ PARITY = ROOT / "parity"
 #: A room may import those above it in this list, and itself.
 ROOMS = ("quiet", "ports", "targets", "shortage", "numerics", "tracing",
          "dumps", "operations", "matching", "check", "matrix", "originals",
-         "mutation", "inputs", "comparison", "conversion", "causes",
+         "inputs", "comparison", "conversion", "causes",
          "training", "exported", "invariants", "differences", "assertions",
          "runs", "render", "reading", "course", "commands", "front door")
 
