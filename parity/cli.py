@@ -13,7 +13,7 @@ import typer
 
 from parity.commands import (
     bench, check, compare, convert, dialects, differences, doctor, exercise,
-    faults, invariance, ledger, lesson, matrix, mutate, quality, read, shards,
+    faults, invariance, ledger, lesson, matrix, quality, read, shards,
     translate, vectors, weights)
 from parity.commands import train as training
 from parity.commands.shell import Commands
@@ -75,7 +75,6 @@ GROUPS: dict[str, dict[Callable, str]] = {
         faults.faults: "Put each known fault into a port, and find it.",
         shards.shards: "Compare a model where it lies, on many devices.",
         ledger.ledger: "Compare errors with those recorded.",
-        mutate.mutate: "Edit a port; the check has to notice each edit.",
         bench.bench: "Time the four, beside other libraries."},
     "Read and teach": {
         read.read: "Write pages with the four side by side.",

@@ -232,12 +232,18 @@ def test_did_you_mean(given, meant):
 
 
 @pytest.mark.parametrize("words", [
-    "check --port numpy", "check --require torch,numpy", "faults --port np",
-    "mutate --port reference"])
+    "check --port numpy", "check --require torch,numpy", "faults --port np"])
 def test_the_reference_is_no_port(words):
     found = CliRunner().invoke(app, words.split())
     assert found.exit_code == 2
     assert "is the reference, with which every port is" in found.stderr
+
+
+def test_a_command_that_is_gone_says_what_there_is():
+    found = CliRunner().invoke(app, ["mutate", "--port", "torch"])
+    assert found.exit_code == 2
+    assert "cosmic-ray exec mutation.toml" in found.stderr
+    assert found.stderr.count("\n") == 1
 
 
 def test_doctor(monkeypatch):

@@ -77,7 +77,7 @@ def here(tmp_path_factory):
 
 
 #: Those that compute for minutes, whatever their words; not tried.
-SLOW = {"faults", "differences", "mutate"}
+SLOW = {"faults", "differences"}
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS.keys() - SLOW))

@@ -60,8 +60,10 @@ class StubModel:
 
     @staticmethod
     def modules():
-        """It has none, so that none is in training."""
+        """It has none, so that none is in training, and no parameters."""
         return []
+
+    parameters = modules
 
     @staticmethod
     def eval():

@@ -1,1 +1,0 @@
-"""Small edits of a port's source, each of which the check has to notice."""
