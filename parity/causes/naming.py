@@ -306,7 +306,9 @@ def _of_numbers(this):
     if edited.shape != mine.shape or mine.dtype.kind != "f":
         return ()
     in_a, in_b = this.words("a"), this.words("b")
-    if hidden := masked(edited, mine):
+    hidden = masked(edited, mine)
+    if hidden and not any(roles.is_masked_later(
+            this.skeleton(side), this.at(side)) for side in "ab"):
         return "mask", in_a, f"{in_b}, {hidden}"
     seen = ~(hides(edited) | hides(mine))
     factor = related(edited, mine) if seen.all() else related(

@@ -1,5 +1,6 @@
 """Differences that were proved by running b, as Explanations."""
 
+import pathlib
 import re
 
 from parity.causes.difference import FaultOfPrograms
@@ -7,6 +8,8 @@ from parity.causes.explanation import UNIDENTIFIED, Explanation
 from parity.causes.lines import lines_of
 from parity.causes.naming import COMPUTATION, named, numbers_of
 from parity.numerics.words import number
+from parity.operations.built import OWN
+from parity.operations.frames import folder_of
 from parity.operations.layouts import distance, relaid
 from parity.operations.program import PARAMETER
 from parity.operations.trial import EXTRA, MISSING, SCALAR
@@ -22,7 +25,7 @@ STEPS = {"norm", "softmax", "activation", "gelu", "gelu by tanh", "silu",
 WHOLE = "(model)"
 
 
-def explanations(outcome, built=None, idle=None):
+def explanations(outcome, built=None, idle=None, made=None):
     """An Explanation of each difference that a search found.
 
     Args:
@@ -32,6 +35,8 @@ def explanations(outcome, built=None, idle=None):
         built: "a" and "b" -> a function of a module's path and a number,
             which returns the line that sets it, or at which a module of the
             framework's own is made, or ""; and the setting's name, or "".
+        made: "a" and "b" -> a function of a module's path, which returns the
+            line at which it, or what it is in, is made; or "".
     """
     told, before = [], []
     for found in outcome.found:
@@ -45,7 +50,23 @@ def explanations(outcome, built=None, idle=None):
         if not _is_moved(before, difference, each):
             _add(told, each, found.trial.kind == SCALAR)
         before.append((difference, each))
+    for difference, each in before if made else ():
+        _out_of_libraries(difference, each, made)
     return told
+
+
+def _out_of_libraries(difference, each, made):
+    """Tell the user's line that makes a layer in the place of a framework's
+    own, where nothing of the user's calls it."""
+    for side in "ab":
+        file = lines_of(difference, side)[0].file
+        if file and file.startswith(tuple(filter(None, map(
+                folder_of, OWN)))) and getattr(
+                each, f"place_{side}").startswith(
+                f"{pathlib.PurePath(file).name}:") and (
+                line := made[side](getattr(each, side))):
+            setattr(each, f"place_{side}", line)
+            setattr(each, f"called_{side}", "")
 
 
 def _in_idle(difference, each, idle):
@@ -178,8 +199,10 @@ def explanation(difference):
         each.cause, each.in_a, each.in_b = UNIDENTIFIED, "", ""
         each.sentence = (f"Why {where} differs is not identified; values "
                          "differ there first that can be told.")
-    each.known += [f"{letter} is {text}." for letter, text
-                   in difference.names.legend.items()]
+    shown = " ".join((in_a, in_b, each.expression_a, each.expression_b))
+    each.letters = {letter: text for letter, text
+                    in difference.names.legend.items()
+                    if re.search(rf"\b{letter}\b", shown)}
     return each
 
 

@@ -162,7 +162,7 @@ class FaultSearch(Narrowing, Repeats):
         Nearer: a value that tells, that was lost, and that is computed of
         what was edited, and not only taken from it, is a's now, and in a
         nothing comes before it that b still has not: it is no like value of
-        a later layer.
+        a later layer. A table comes before nothing, since layers share it.
         """
         if not then.different:
             return True
@@ -183,8 +183,9 @@ class FaultSearch(Narrowing, Repeats):
                 operation for number in follows
                 for operation in two.users.get(number, ())))
             if not moves(operation) for result in operation.results})
-        late = self.one.after({number for number in then.lost["a"]
-                               if self.a.values[number].signature.telling})
+        late = self.one.after({
+            number for number in then.lost["a"] - self.tables
+            if self.a.values[number].signature.telling})
         return any(
             number in now.lost["b"]
             and {*then.in_a.get(number, ())} - late
