@@ -41,7 +41,7 @@ def explanations(outcome, built=None, idle=None, made=None):
     told, before = [], []
     for found in outcome.found:
         difference = FaultOfPrograms(found)
-        each = explanation(difference)
+        each = explanation(difference, outcome.corrected)
         each.proof = _proof(outcome, found)
         if built:
             _trace_back(difference, each, built)
@@ -182,8 +182,12 @@ def errors(alignment):
             yield distance(other, array)
 
 
-def explanation(difference):
-    """The Explanation of a FaultOfPrograms, but for its proof."""
+def explanation(difference, corrected=True):
+    """The Explanation of a FaultOfPrograms, but for its proof.
+
+    What is computed otherwise, and has no name, is a cause only if the outputs
+    are ``corrected`` by all that was found: else it may be a like value.
+    """
     cause, in_a, in_b = named(difference)
     at_a, at_b = _modules(difference)
     each = Explanation(at_a, at_b, cause, in_a, in_b,
@@ -194,7 +198,8 @@ def explanation(difference):
                                lines_of(difference, side)):
             setattr(each, f"{name}_{side}", str(place))
     each.expression_a, each.expression_b = difference.expressions
-    if in_a == in_b or cause == COMPUTATION and not difference.is_cause:
+    if in_a == in_b or cause == COMPUTATION and not (
+            corrected and difference.is_cause):
         where = at_a if at_a == at_b else f"{at_a} ({at_b} in b)"
         each.cause, each.in_a, each.in_b = UNIDENTIFIED, "", ""
         each.sentence = (f"Why {where} differs is not identified; values "

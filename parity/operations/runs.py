@@ -3,7 +3,6 @@
 import time
 
 from parity.operations.align import Alignment
-from parity.operations.roles import tables_of
 from parity.operations.skeleton import Skeleton
 
 #: So often b is run at most, and for so many seconds of the processor, so that
@@ -24,13 +23,12 @@ class Runs:
     Attributes:
         edits: those that are in force.
         found: every ShownFault so far.
-        tables: a's values that follow from no input.
     """
 
     def __init__(self, a, run, near, edits=None, runs=RUNS, seconds=SECONDS):
         self.a, self._run, self.near = a, run, near
         self.most, self.until = runs, time.process_time() + seconds
-        self.one, self.tables = Skeleton(a), tables_of(a)
+        self.one = Skeleton(a)
         self.runs, self.edits = 0, dict(edits or {})
         self.found, self.groups, self.shrunk = [], [], (None, {})
 

@@ -124,3 +124,55 @@ def test_letters_in_formulas_are_told():
     assert letter in each.expression_b and "sigmoid" in text
     assert f"{letter} is {text}." in " ".join(str(found).split())
     assert f"{letter} is {text}." in each.text()
+
+
+class Halved(nn.Module):
+    """Moves half of the numbers by a network of the others: with masks, or
+    by picking them."""
+
+    def __init__(self, masked, slope=0.01):
+        super().__init__()
+        torch.manual_seed(5)
+        self.masked, self.slope = masked, slope
+        self.inner = nn.ModuleList(nn.Linear(6, 4).double() for _ in range(2))
+        self.outer = nn.ModuleList(nn.Linear(4, 6).double() for _ in range(2))
+
+    def forward(self, x):
+        for i, (inner, outer) in enumerate(zip(self.inner, self.outer)):
+            keep, move = torch.arange(i, 6, 2), torch.arange(1 - i, 6, 2)
+            if self.masked:
+                mask = torch.zeros(6, dtype=x.dtype)
+                mask[keep] = 1.0
+                h = nn.functional.leaky_relu(inner(x * mask), self.slope)
+                x = x * mask + (1 - mask) * (x + outer(h))
+                continue
+            h = x[..., keep] @ inner.weight[:, keep].T + inner.bias
+            h = nn.functional.leaky_relu(h, self.slope)
+            y = x.clone()
+            y[..., move] = x[..., move] + (
+                h @ outer.weight[move].T + outer.bias[move])
+            x = y
+        return x
+
+
+def test_what_one_side_alone_computes_hides_no_fault_behind_it():
+    """a masks what b picks: the product with the mask is b's nowhere."""
+    assert diff(Halved(True), Halved(False), X).verdict == "match"
+    found = diff(Halved(True), Halved(False, 0.2), X)
+    each, = found.explanations
+    assert found.corrected and (each.in_a, each.in_b) == ("0.01", "0.2")
+
+
+def test_weights_that_differ_are_told_with_how_many():
+    def make(change):
+        torch.manual_seed(6)
+        model = nn.Sequential(nn.Linear(6, 3), nn.Tanh()).double()
+        with torch.no_grad():
+            change(model[0].weight)
+        return model
+    other, lost = (diff(make(lambda w: None), make(change), X).explanations[0]
+                   for change in (lambda w: w[0, :2].add_(0.25),
+                                  lambda w: w[1, 1].fill_(torch.nan)))
+    assert other.cause == "parameter" and (
+        "2 of 18 numbers are others, by up to 2.5e-01" in other.in_b)
+    assert lost.cause == "parameter" and "NaN at 1 of 18 places" in lost.in_b
