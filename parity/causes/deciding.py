@@ -22,25 +22,23 @@ from parity.causes.explanation import Explanation
 from parity.causes.proved import errors, explanations
 from parity.causes.write import write_of
 from parity.comparison.compare import BLUNT
-from parity.comparison.result import FLOAT32
+from parity.comparison.verdicts import FLOAT32, INPUT, OUTPUT
 from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity.numerics.words import listed, number
 from parity.operations.align import NEAR, Alignment
-from parity.operations.built import construction_lines
+from parity.operations.built import OWN, construction_lines
 from parity.operations.rounded import rounded_tables
 from parity.operations.program import Place
 from parity.operations.search import FaultSearch
 from parity.operations.settings import setting_of
-from parity.tracing.trace import framework_of, tracing_of
+from parity.operations.signature import signature
+from parity.tracing.trace import WHOLE, framework_of, tracing_of
 
 #: Where a model cannot be widened everywhere, numbers are the same up to this.
 ROUGH = 1e-7
 
 #: Models of so many numbers at most are run with every value kept at once.
 SMALL = 20_000_000
-
-#: Packages whose layers are set where they are made.
-OWN = ("torch", "flax", "jax", "keras", "keras_hub", "tensorflow")
 
 #: Frameworks whose models are seen as operations.
 SEEN = ("torch", "jax", "keras", "numpy")
@@ -128,8 +126,22 @@ def _count_unlike(comparison):
         one = unlike == 1
         comparison.notes.append(
             f"{unlike} inner {'pair differs' if one else 'pairs differ'} "
-            f"although every output agrees: {'it is' if one else 'they are'} "
-            "no counterparts.")
+            "although every output agrees: these are no counterparts.")
+
+
+def _part(comparison, a, b, alignment):
+    """Count no pair of which each model has the other's numbers elsewhere:
+    the two are no counterparts."""
+    for row in comparison.rows:
+        if not row.diverges or row.a == WHOLE or row.part not in (
+                INPUT, OUTPUT):
+            continue
+        what = "inputs" if row.part == INPUT else "outputs"
+        mine, other = (signature(getattr(trace.step(path), what)[name])
+                       for trace, path, name in (
+                           (a, row.a, row.a_name), (b, row.b, row.b_name)))
+        if alignment.holds("b", mine) and alignment.holds("a", other):
+            row.counted, row.note = False, "no counterparts"
 
 
 def _by_operations(comparison, a, b, one, two):
@@ -143,6 +155,7 @@ def _by_operations(comparison, a, b, one, two):
     alignment = Alignment(*programs, near)
     comparison.roundings = {
         side: _lines(program) for side, program in zip("ab", programs)}
+    _part(comparison, a, b, alignment)
     comparison.notes += [f"{side}: {note}" for side, program in zip(
         "ab", programs) for note in program.notes]
     if not alignment.outputs:
@@ -177,7 +190,9 @@ def _by_operations(comparison, a, b, one, two):
         exact=True, edits=edits), near, edits).find()
     told = explanations(outcome, {
         "a": functools.partial(_built, one), "b": functools.partial(
-            _built, two)}, functools.partial(_begins, two))
+            _built, two)}, functools.partial(_begins, two), {
+        "a": functools.partial(_made_at, one),
+        "b": functools.partial(_made_at, two)})
     if not outcome.corrected:
         told += _others(comparison, a, b, told)
     comparison.explanations = told
@@ -228,6 +243,14 @@ def _begins(runner, path):
     code = getattr(inspect.unwrap(call), "__code__", None)
     return str(Place(code.co_filename, code.co_firstlineno, code.co_name)
                ) if code else ""
+
+
+def _made_at(runner, path):
+    """The line at which a module, or the nearest that it is in, is made."""
+    lines = _made_lines(runner)
+    while path and path not in lines:
+        path = path.rpartition(".")[0]
+    return str(lines.get(path, ""))
 
 
 def _made_lines(runner):

@@ -36,6 +36,7 @@ class Explanation:
         proof: what was put into b and what its output then was, a sentence;
             "" where nothing was tried.
         write: what to write in b's framework instead, or "".
+        letters: what each letter in what is told stands for.
     """
 
     a: str
@@ -59,11 +60,17 @@ class Explanation:
     expression_b: str = ""
     proof: str = ""
     write: str = ""
+    letters: dict = dataclasses.field(default_factory=dict)
 
     @property
     def identified(self):
         """Whether a cause is named."""
         return self.cause != UNIDENTIFIED
+
+    def legend(self):
+        """What each letter stands for, a sentence each."""
+        return [f"{letter} is {text}."
+                for letter, text in self.letters.items()]
 
     def text(self):
         """The sentence, with what is known and where else it is so."""
@@ -72,7 +79,8 @@ class Explanation:
         return " ".join([
             self.sentence,
             *(f"{side} has “{name}”: {catalogue.by_name(name).sentence}"
-              for name, side in self.names.items()), *self.known] + (
+              for name, side in self.names.items()), *self.known,
+            *self.legend()] + (
             [f"The same in {', '.join(also)}."] if also else []))
 
     def as_json(self):

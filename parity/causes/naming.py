@@ -4,7 +4,7 @@ import numpy as np
 
 from parity.causes import tables
 from parity.causes.difference import FaultOfPrograms
-from parity.causes.related import hides, masked, related
+from parity.causes.related import hides, masked, related, unlike
 from parity.numerics.words import apart, listed
 from parity.operations import roles
 from parity.operations.align import is_view
@@ -92,7 +92,8 @@ def _array(this):
         what = "bias of the scores"
     if relation:
         what = ("rotary" if turns else "position") + " frequencies"
-    relation = relation or related(truth, mine.array)
+    relation = (relation or related(truth, mine.array)
+                or unlike(truth, mine.array))
     in_a, in_b = (value.name or this.written(side, number)
                   for side, value, number in (
                       ("a", theirs, trial.value_a),
@@ -303,10 +304,13 @@ def _of_numbers(this):
     trial = this.trial
     edited = np.asarray(next(iter(trial.ways[0].values())))
     mine = this.b.values[trial.value_b].array
-    if edited.shape != mine.shape or mine.dtype.kind != "f":
+    if edited.shape != mine.shape or mine.dtype.kind != "f" or (
+            mine.size == 1):  # any number is a multiple of any other
         return ()
     in_a, in_b = this.words("a"), this.words("b")
-    if hidden := masked(edited, mine):
+    hidden = masked(edited, mine)
+    if hidden and not any(roles.is_masked_later(
+            this.skeleton(side), this.at(side)) for side in "ab"):
         return "mask", in_a, f"{in_b}, {hidden}"
     seen = ~(hides(edited) | hides(mine))
     factor = related(edited, mine) if seen.all() else related(
@@ -316,8 +320,8 @@ def _of_numbers(this):
     large = "times as large" in factor
     cause = ("attention scale" if large and roles.is_scores(
         this.two, trial.b) else "factor" if large else "order"
-        if "order" in factor or "along" in factor else COMPUTATION)
-    return cause, in_a, f"{in_b}, {factor}"
+        if "order" in factor or "along" in factor else "")
+    return (cause, in_a, f"{in_b}, {factor}") if cause else ()
 
 
 def _read_alike(this):

@@ -1,5 +1,6 @@
 """Differences that were proved by running b, as Explanations."""
 
+import pathlib
 import re
 
 from parity.causes.difference import FaultOfPrograms
@@ -7,6 +8,8 @@ from parity.causes.explanation import UNIDENTIFIED, Explanation
 from parity.causes.lines import lines_of
 from parity.causes.naming import COMPUTATION, named, numbers_of
 from parity.numerics.words import number
+from parity.operations.built import OWN
+from parity.operations.frames import folder_of
 from parity.operations.layouts import distance, relaid
 from parity.operations.program import PARAMETER
 from parity.operations.trial import EXTRA, MISSING, SCALAR
@@ -22,7 +25,7 @@ STEPS = {"norm", "softmax", "activation", "gelu", "gelu by tanh", "silu",
 WHOLE = "(model)"
 
 
-def explanations(outcome, built=None, idle=None):
+def explanations(outcome, built=None, idle=None, made=None):
     """An Explanation of each difference that a search found.
 
     Args:
@@ -32,11 +35,13 @@ def explanations(outcome, built=None, idle=None):
         built: "a" and "b" -> a function of a module's path and a number,
             which returns the line that sets it, or at which a module of the
             framework's own is made, or ""; and the setting's name, or "".
+        made: "a" and "b" -> a function of a module's path, which returns the
+            line at which it, or what it is in, is made; or "".
     """
     told, before = [], []
     for found in outcome.found:
         difference = FaultOfPrograms(found)
-        each = explanation(difference)
+        each = explanation(difference, outcome.corrected)
         each.proof = _proof(outcome, found)
         if built:
             _trace_back(difference, each, built)
@@ -45,7 +50,23 @@ def explanations(outcome, built=None, idle=None):
         if not _is_moved(before, difference, each):
             _add(told, each, found.trial.kind == SCALAR)
         before.append((difference, each))
+    for difference, each in before if made else ():
+        _out_of_libraries(difference, each, made)
     return told
+
+
+def _out_of_libraries(difference, each, made):
+    """Tell the user's line that makes a layer in the place of a framework's
+    own, where nothing of the user's calls it."""
+    for side in "ab":
+        file = lines_of(difference, side)[0].file
+        if file and file.startswith(tuple(filter(None, map(
+                folder_of, OWN)))) and getattr(
+                each, f"place_{side}").startswith(
+                f"{pathlib.PurePath(file).name}:") and (
+                line := made[side](getattr(each, side))):
+            setattr(each, f"place_{side}", line)
+            setattr(each, f"called_{side}", "")
 
 
 def _in_idle(difference, each, idle):
@@ -161,8 +182,12 @@ def errors(alignment):
             yield distance(other, array)
 
 
-def explanation(difference):
-    """The Explanation of a FaultOfPrograms, but for its proof."""
+def explanation(difference, corrected=True):
+    """The Explanation of a FaultOfPrograms, but for its proof.
+
+    What is computed otherwise, and has no name, is a cause only if the outputs
+    are ``corrected`` by all that was found: else it may be a like value.
+    """
     cause, in_a, in_b = named(difference)
     at_a, at_b = _modules(difference)
     each = Explanation(at_a, at_b, cause, in_a, in_b,
@@ -173,13 +198,16 @@ def explanation(difference):
                                lines_of(difference, side)):
             setattr(each, f"{name}_{side}", str(place))
     each.expression_a, each.expression_b = difference.expressions
-    if in_a == in_b or cause == COMPUTATION and not difference.is_cause:
+    if in_a == in_b or cause == COMPUTATION and not (
+            corrected and difference.is_cause):
         where = at_a if at_a == at_b else f"{at_a} ({at_b} in b)"
         each.cause, each.in_a, each.in_b = UNIDENTIFIED, "", ""
         each.sentence = (f"Why {where} differs is not identified; values "
                          "differ there first that can be told.")
-    each.known += [f"{letter} is {text}." for letter, text
-                   in difference.names.legend.items()]
+    shown = " ".join((in_a, in_b, each.expression_a, each.expression_b))
+    each.letters = {letter: text for letter, text
+                    in difference.names.legend.items()
+                    if re.search(rf"\b{letter}\b", shown)}
     return each
 
 

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from parity.numerics.words import listed
+from parity.numerics.words import listed, number
 from parity.operations.expressions import number_text
 
 #: Scores below this are hidden, however they were.
@@ -73,6 +73,20 @@ def related(truth, actual):
                 if np.array_equal(np.roll(truth, shift, axis), actual):
                     return f"moved by {shift} along axis {axis}"
     return "in another order"
+
+
+def unlike(truth, actual):
+    """How many numbers of an array are others, and by how much, in words."""
+    one, two = np.asarray(truth), np.asarray(actual)
+    if one.dtype.kind != "f" or one.size != two.size:
+        return ""
+    one, two = one.reshape(-1), two.reshape(-1)
+    if lost := int((np.isfinite(one) & ~np.isfinite(two)).sum()):
+        what = "NaN" if np.isnan(two).any() else "infinite"
+        return f"{what} at {lost} of {two.size} places"
+    by = np.abs(two - one)
+    return (f"{int((by > 0).sum())} of {two.size} numbers are others, by up "
+            f"to {number(float(np.nanmax(by, initial=0.0)))}")
 
 
 def plain_list(axes):

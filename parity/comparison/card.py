@@ -140,7 +140,8 @@ def _cause(count, each):
         each.in_a, each.in_b, _line(each, "a"), _line(each, "b"),
         each.expression_a, each.expression_b, each.proof or _replayed(each),
         each.write)),
-        tuple(map(visible, [] if each.place_b else each.known[:1])))
+        tuple(map(visible, [*([] if each.place_b else each.known[:1]),
+                            *each.legend()])))
 
 
 def _line(each, side):
@@ -183,9 +184,9 @@ def _unidentified(lost):
     """A CardCause of each that is not identified, each sentence once."""
     made, said, room = [], set(), EVIDENCE
     for each in lost:
-        fresh = [visible(words) for words in dict.fromkeys(each.known)
-                 if words not in said]
-        said.update(each.known)
+        known = dict.fromkeys([*each.known, *each.legend()])
+        fresh = [visible(words) for words in known if words not in said]
+        said.update(known)
         if fresh[:room] or not made:
             made.append(CardCause(
                 "?", "", visible(_where([(each.a, each.b), *each.also],
@@ -212,7 +213,9 @@ def _summary(comparison, causes, lost):
             f", {proved} proved" if proved else ""))
     if comparison.verdict == FLOAT32:
         largest = max((row.error for row in comparison.rows if row.diverges
-                       and row.error is not None), default=0.0)
+                       and row.error is not None and (
+                           row.a == WHOLE or not comparison.decided)),
+                      default=0.0)
         words.append(f"largest error {number(largest)}")
     if lost:
         words.append("cause not identified" if not causes
@@ -225,7 +228,10 @@ def _summary(comparison, causes, lost):
 
 
 def _first(comparison):
-    """The first step that differs, by how much, and by how much the end."""
+    """The first step that differs, by how much, and by how much the end.
+
+    What float32 inside makes of a step is no difference to begin with.
+    """
     row = comparison.first
     if row is None:
         return ""
@@ -238,6 +244,8 @@ def _first(comparison):
     end = max((each.error for each in comparison.rows
                if each.part == OUTPUT and each.a == WHOLE and each.diverges
                and each.error is not None), default=None)
+    if any(comparison.roundings.values()) and end is not None:
+        return f"As the models are, their outputs differ by {number(end)}."
     last = "" if end is None or row.a == WHOLE else (
         f" Output: {number(end)}.")
     return f"First to differ: {what}{visible(row.a)}{by}.{last}"
@@ -255,12 +263,6 @@ def _notes(comparison):
     """What was compared and what was not, and the first remarks."""
     if comparison.verdict == MATCH:
         yield _largest(comparison)
-    for side, only in (("A", comparison.names.only_a),
-                       ("B", comparison.names.only_b)):
-        alone = [amount(len(only[what]), what[:-1])
-                 for what in ("steps", "parameters") if only.get(what)]
-        if alone and comparison.verdict != MATCH:
-            yield f"Only in {side}: {' and '.join(alone)}."
     yield from comparison.notes[:NOTES]
     if len(comparison.notes) > NOTES:
         yield f"And {amount(len(comparison.notes) - NOTES, 'more note')}."

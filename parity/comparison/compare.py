@@ -400,13 +400,12 @@ def _notes(a, b, names, dtype):
     for side, trace in (("a", a), ("b", b)):
         for note in trace.notes:
             yield f"{side}: {note}"
-        unpaired = getattr(names, f"only_{side}")
-        for what in ("steps", "parameters"):
-            if unpaired.get(what):
-                count = len(unpaired[what])
-                verbs = ("has", "was") if count == 1 else ("have", "were")
-                yield (f"{amount(count, what[:-1])} of {side} {verbs[0]} no "
-                       f"partner and {verbs[1]} not compared.")
+        only = getattr(names, f"only_{side}")
+        alone = [amount(len(only[what]), what[:-1])
+                 for what in ("steps", "parameters") if only.get(what)]
+        if alone:
+            yield (f"Only in {side}, and not compared: "
+                   f"{' and '.join(alone)}.")
     if (dtype or a.dtype) not in ("float64", ""):
         yield BLUNT.format(dtype or a.dtype)
     shared = a.precision.keys() & b.precision.keys()

@@ -40,11 +40,9 @@ class Alignment:
         self.a, self.b, self.near = a, b, near
         self._ends = ends
         self.in_a, self.in_b = {}, {}
-        tables, self._ordered = _tables(a), {}
+        self._tables, self._ordered = {"a": _tables(a)}, {}
         for value in b.values:
-            kind = value.signature.kind
-            numbers = [*_found(value.signature, *tables[kind], near)] if (
-                kind in tables) else []
+            numbers = self._found("a", value.signature)
             if not value.signature.telling:
                 numbers = [number for number in numbers
                            if self.ordered(a.values[number], value)]
@@ -52,6 +50,18 @@ class Alignment:
                 self.in_a[value.number] = numbers
                 for number in numbers:
                     self.in_b.setdefault(number, []).append(value.number)
+
+    def _found(self, side, signature):
+        """The numbers of a side's values with the numbers of a signature."""
+        if side not in self._tables:
+            self._tables[side] = _tables(getattr(self, side))
+        table = self._tables[side].get(signature.kind)
+        return [*_found(signature, *table, self.near)] if table else []
+
+    def holds(self, side, signature):
+        """Whether a side has a value with the numbers of a signature, where
+        these are enough to be recognised."""
+        return signature.telling and bool(self._found(side, signature))
 
     def ordered(self, one, two):
         """Whether two arrays of few different numbers have them at the same

@@ -5,6 +5,9 @@ import sys
 from parity.operations.frames import Frames
 from parity.operations.program import Place
 
+#: Packages whose layers are set where they are made.
+OWN = ("torch", "flax", "jax", "keras", "keras_hub", "tensorflow")
+
 
 def construction_lines(make, modules_of, packages):
     """Make a model once more, and see where its modules are made.

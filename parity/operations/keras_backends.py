@@ -209,7 +209,7 @@ class OnTorch:
 
         from parity.operations.torch_recording import Unfused
         from parity.operations.torch_built import Exact
-        with torch.random.fork_rng(devices=[]), Unfused(), Exact():
+        with torch.random.fork_rng(devices=[]), Unfused(True), Exact():
             model = make()[0]
         return model, exact_tables(model, plain)
 

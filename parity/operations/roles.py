@@ -91,6 +91,12 @@ def is_scores(skeleton, operation):
         or follows(skeleton, operation, {"matmul"}, SCORES, 2))
 
 
+def is_masked_later(skeleton, operation):
+    """Whether scores are masked behind an operation, before their softmax."""
+    return operation is not None and follows(
+        skeleton, operation, {"where"}, SCORES - {"where"}, 6)
+
+
 def of_constant(skeleton, operation, slot):
     """What a constant is for, in a word or two; "constant" if unknown."""
     name = operation.name

@@ -161,8 +161,10 @@ class FaultSearch(Narrowing, Repeats):
 
         Nearer: a value that tells, that was lost, and that is computed of
         what was edited, and not only taken from it, is a's now, and in a
-        nothing comes before it that b still has not: it is no like value of
-        a later layer.
+        nothing comes before it that b still has not, but through what b had
+        already: it is no like value of a later layer. A table comes before
+        nothing, since layers share it; and what is computed of an input is
+        not a's for being a table: a bias is what a product of zeros gives.
         """
         if not then.different:
             return True
@@ -183,11 +185,14 @@ class FaultSearch(Narrowing, Repeats):
                 operation for number in follows
                 for operation in two.users.get(number, ())))
             if not moves(operation) for result in operation.results})
-        late = self.one.after({number for number in then.lost["a"]
-                               if self.a.values[number].signature.telling})
+        late = self.one.after({
+            number for number in then.lost["a"] - self.one.tables
+            if self.a.values[number].signature.telling}, now.in_b)
+        taken = {each for number in given for each in then.in_a.get(number, ())}
         return any(
             number in now.lost["b"]
-            and {*then.in_a.get(number, ())} - late
+            and {*then.in_a.get(number, ())} - late - taken - (
+                set() if number in two.tables else self.one.tables)
             and then.b.values[number].signature.telling
             for number in computed - given)
 

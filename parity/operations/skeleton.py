@@ -3,6 +3,7 @@
 import functools
 
 from parity.operations.align import is_scalar, is_view
+from parity.operations.roles import tables_of
 
 
 class Skeleton:
@@ -51,16 +52,23 @@ class Skeleton:
                 for slot, value in enumerate(operation.operands)
                 if not is_scalar(self.program.values[value])}
 
-    def after(self, numbers):
-        """Every Value that follows from some, views included."""
+    def after(self, numbers, until=()):
+        """Every Value that follows from some, views included; not what does
+        only through those of ``until``."""
         seen, users = set(numbers), self.users
         queue = [*seen]
         while queue:
-            for operation in users.get(queue.pop(), ()):
+            number = queue.pop()
+            for operation in () if number in until else users.get(number, ()):
                 new = {*operation.results} - seen
                 seen |= new
                 queue += new
         return seen
+
+    @functools.cached_property
+    def tables(self):
+        """The numbers of the values that follow from no input."""
+        return tables_of(self.program)
 
     @functools.cached_property
     def users(self):

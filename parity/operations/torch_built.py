@@ -31,7 +31,7 @@ def rebuilt(make, plain):
     large = sum(each.numel() for each in theirs.values()) > LARGE
     model = built(make, theirs) if large else None
     if model is None:
-        with torch.random.fork_rng(devices=[]), Unfused(), Exact(large):
+        with torch.random.fork_rng(devices=[]), Unfused(True), Exact(large):
             model = make()[0]
     (model if large else model.double()).train(plain.training)
     kept = plain.state_dict(keep_vars=True).keys()
@@ -52,7 +52,7 @@ def rebuilt(make, plain):
 def built(make, theirs):
     """A model whose weights take no memory; None where ``make`` reads them, or
     the plain model has no such."""
-    with torch.random.fork_rng(devices=[]), Unfused(), Exact(True, True):
+    with torch.random.fork_rng(devices=[]), Unfused(True), Exact(True, True):
         try:
             model = make()[0]
         except Exception:  # of the caller's own; it is called once more

@@ -89,16 +89,36 @@ class Unfused(TorchFunctionMode):
     """Keeps torch.nn off its fused encoder layers, and sees autocast, which
     casts nothing that is float64.
 
+    Args:
+        exact: keep what Python's numbers are made into in float64 too: no
+            dispatch mode sees these before they are rounded.
+
     Attributes:
         autocast: whether any function was called inside a region of it.
     """
 
     autocast = False
 
+    def __init__(self, exact=False):
+        super().__init__()
+        self.exact = exact
+
     def __torch_function__(self, function, types, args=(), kwargs=None):
         self.autocast = self.autocast or any(map(
             torch.is_autocast_enabled, ("cpu", "cuda")))
-        return function(*args, **(kwargs or {}))
+        of_numbers = function in (torch.tensor, torch.as_tensor) and args and (
+            not isinstance(args[0], (torch.Tensor, np.ndarray)))
+        return (self.of_numbers(function, args, kwargs or {})
+                if self.exact and of_numbers
+                else function(*args, **(kwargs or {})))
+
+    @staticmethod
+    def of_numbers(function, args, kwargs):
+        """A tensor of Python's numbers, in float64 where it is shorter."""
+        with _disable_current_modes():
+            dtype = function(*args, **kwargs).dtype
+        return function(*args, **kwargs | (
+            {"dtype": LONGER[dtype]} if dtype in LONGER else {}))
 
 
 class TorchRecording(TorchDispatchMode):
@@ -434,7 +454,7 @@ def recording(names, exact=False, edits=None, keep=True, paths=None,
     """
     mode = TorchRecording(names, exact, edits, keep, paths or {}, before,
                           marks, end)
-    with Unfused() as above, mode:
+    with Unfused(exact) as above, mode:
         yield mode
     mode.autocast = above.autocast
 

@@ -330,3 +330,17 @@ def test_what_is_compiled_or_scripted_is_refused():
         scripted = torch.jit.script(model)
     with pytest.raises(InputError, match="that it was made of"):
         Runner(scripted, (X,), {})
+
+
+def test_a_number_made_into_a_tensor_is_not_rounded():
+    """2π is no number of float32, which torch.tensor makes of it first."""
+    class Logarithm(torch.nn.Module):
+        """Adds ln 2π."""
+
+        def forward(self, x):
+            return x + torch.log(torch.tensor(2 * torch.pi))
+    x = torch.zeros(3, dtype=torch.float64)
+    program = Runner(Logarithm(), (x,), {}).run(exact=True)
+    value = program.values[program.outputs["output"]].array
+    assert np.abs(value - np.log(2 * np.pi)).max() < 1e-15
+    assert torch.tensor(2 * torch.pi).dtype == torch.float32
