@@ -93,7 +93,6 @@ FAULTS = {
     "a factor": ({"factor": 0.5}, "factor|scale|multiply|constant|·"),
     "resized": ({"resize": "nearest"}, "resize|upsample|repeat|another"),
     "pooled": ({"pool": "pad"}, "pool"),
-    "order of the parts": ({"swap": True}, "order|concatenate|another"),
     "the first token": ({"first": True}, "first|slice|mean|another"),
     "log softmax": ({"log": True}, "log|softmax"),
     "bound": ({"bound": 0.1}, "bound|clip|maximum|minimum|constant")}

@@ -61,7 +61,8 @@ class Options:
 
         def more(chosen, source):
             """Layouts of several kinds, and biases of other weights."""
-            if self._twice(chosen, source):
+            if self._twice(chosen, source) or any(
+                    source.gates != other.gates for other in chosen):
                 return None
             if len(chosen) < len(mains):
                 return MIXED * any(

@@ -11,7 +11,7 @@ import re
 
 import numpy as np
 
-from parity.conversion.entry import RUN, WEIGHT_NORM, MadeOf, Taken
+from parity.conversion.entry import RUN, SUM, WEIGHT_NORM, MadeOf, Taken
 from parity.conversion.pieces import (
     expert, joins, kind_of, parts, slices, then, turned_round, words)
 from parity.matching.rearrangement import PACKED, SAME, candidates
@@ -22,6 +22,11 @@ MOST, JOINED = 60, (2, 3)
 
 #: What a source costs less that is right in another layer.
 AGAIN = 2
+
+#: Orders of a recurrent layer's gates in another library. A GRU of torch has
+#: reset, update, new, and of Keras and ONNX update, reset, new. An LSTM of both
+#: has input, forget, cell, output; of ONNX input, output, forget, cell.
+GATES = {"GRU": ((1, 0, 2),), "LSTM": ((0, 3, 1, 2), (0, 2, 3, 1))}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,6 +40,7 @@ class MadeFrom:
         kind: the layout without its sizes.
         cut: takes, out of what A's module gives, what B's should; or None.
         cuts: takes, out of what B's module gives, what each of A's gave.
+        gates: an order of GATES, or (): one for all of a module.
     """
 
     entry: MadeOf
@@ -43,13 +49,13 @@ class MadeFrom:
     kind: tuple
     cut: object = None
     cuts: tuple = ()
+    gates: tuple = ()
 
     @functools.cached_property
     def marks(self):
         """(name, part) of each piece, to see that none is used twice."""
         return {(piece.a, part_of(piece.layout))
                 for piece in self.entry.pieces}
-
 
     @functools.cached_property
     def alike(self):
@@ -65,7 +71,10 @@ class MadeFrom:
 
     @functools.cached_property
     def parts(self):
-        """Which part of each piece is taken: "1 of 3", "24 36"."""
+        """Which part of each piece is taken: "1 of 3", "24 36"; of gates and
+        of a sum the whole."""
+        if self.gates or self.entry.join == SUM:
+            return [[]]
         return [[" ".join(text.split()[1:4 if text.startswith("part") else 3])
                  for text in piece.layout.split(", ")
                  if text.startswith(("part", "slice"))]
@@ -119,6 +128,9 @@ class Book:
         self.similar = dict(zip(b.names, 1 - likeness(
             list(b.names), self.names)))
         self.taken, self.learned, self.alike = set(), {}, {}
+        self.recurrent = {step.module: orders for step in a.trace.steps
+                          for kind, orders in GATES.items()
+                          if kind in step.kind}
         ties = set(a.trace.aliases.values())
         self.tied = {name for name in self.names if name in ties}
 
@@ -157,7 +169,8 @@ class Book:
         found = []
         for source in itertools.chain(
                 self._single(b, near, wide), self._joined(b, near, wide),
-                self._experts(b, near, wide), self._normed(b, near, wide)):
+                self._experts(b, near, wide), self._normed(b, near, wide),
+                self._gated(b, near, wide), self._summed(b, near, wide)):
             if self.free(source):
                 learned = self.learned.get(self._sort(source))
                 extra = 0 if learned is None or learned == source.kind else 1.5
@@ -231,6 +244,51 @@ class Book:
                            layout, RUN),
                     costs[direction] - 1 + 0.2 * i,
                     (self.a.owners[scale],) * 2, kind_of(layout))
+
+    def _gated(self, b, near, wide):
+        """Of a recurrent layer's gates in another order: of one array, or of
+        two biases one after the other."""
+        target = self.b.names[b].shape
+        size = int(np.prod(target))
+        costs = {name: cost for name, cost in self._likely(b, near, wide)
+                 if self.a.owners[name] in self.recurrent}
+        for count in (1, 2):
+            for names in itertools.permutations(costs, count):
+                arrays = [self.a.names[name] for name in names]
+                if sum(array.size for array in arrays) != size or (
+                        count > 1 and {array.ndim for array in arrays} != {1}):
+                    continue
+                cost = sum(costs[name] for name in names) / count + 0.3
+                for order, (axis, length) in itertools.product(
+                        self.recurrent[self.a.owners[names[0]]],
+                        enumerate(arrays[0].shape)):
+                    if length % len(order) or length == len(order):
+                        continue
+                    pieces = tuple(
+                        Taken(name, f"part {gate + 1} of {len(order)} along "
+                              f"{axis}") for name in names for gate in order)
+                    shape = arrays[0].shape if count == 1 else (size,)
+                    for i, layout in enumerate(candidates(shape, target)):
+                        yield MadeFrom(
+                            MadeOf(b, pieces, f"concatenate {axis}", layout,
+                                   RUN),
+                            cost + self._layout_cost(names[0], b, layout, i),
+                            (self.a.owners[names[0]],), kind_of(layout),
+                            gates=order)
+
+    def _summed(self, b, near, wide):
+        """Of a recurrent layer's two biases, which are added."""
+        target = self.b.names[b].shape
+        costs = {name: cost for name, cost in self._likely(b, near, wide)
+                 if self.a.owners[name] in self.recurrent
+                 and self.a.names[name].shape == target and len(target) == 1}
+        for names in itertools.combinations(costs, 2):
+            if len({self.a.owners[name] for name in names}) > 1:
+                continue
+            yield MadeFrom(
+                MadeOf(b, tuple(map(Taken, names)), SUM, SAME, RUN),
+                sum(map(costs.get, names)) / 2 - 0.2,
+                (self.a.owners[names[0]],), kind_of(SAME))
 
     def _layout_cost(self, name, b, layout, i):
         """What the frameworks' names imply costs nothing.

@@ -208,6 +208,9 @@ def trace_of(arrays, framework, origin, notes=(), outputs=OUTPUTS):
         getattr(step, side)[called] = array
     for i, step in enumerate(steps.values()):
         step.began, step.ended = 2 * i + 1, 2 * i + 2
+    for name in own["parameters"]:  # of the step that it is called after
+        if owner := steps.get(name.rpartition(".")[0]):
+            owner.parameters.append(name)
     whole = Step(WHOLE, WHOLE, "", MODULE, 0, 2 * len(steps) + 1,
                  own["inputs"], own["outputs"])
     every = [*steps.values(), whole]

@@ -17,6 +17,7 @@ from parity.causes.deciding import Side
 from parity.invariants import shown_masks
 from parity.invariants.kept import NotAsked
 from parity.numerics.tolerances import model_limits
+from parity.operations.align import moves
 from parity.operations.program import RESULT
 
 #: So many lines are tried at most, and for so many seconds of the processor.
@@ -381,9 +382,13 @@ class ReadCause:
         return "", ""
 
     def kept(self, mine, array, number):
-        """Whether what was kept of earlier places is not the whole's."""
+        """Whether what was kept of earlier places is not the whole's.
+
+        What is computed, such as scores, is nothing that was kept.
+        """
         start, stop = self.read.start, self.read.stop
-        if number in self.fixed:
+        maker = self.part.operations[self.line[0]]
+        if number in self.fixed or not (moves(maker) or maker.name == "put"):
             return "", ""
         for axis in range(mine.ndim):
             whole = self.whole.values[number].array

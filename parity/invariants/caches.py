@@ -219,7 +219,8 @@ class Asker:
         self.told[name] = response.cause, response.source, causes
 
     def causal(self, use):
-        """Whether, all at once, later tokens change no answer before them."""
+        """Whether, all at once, later tokens change no answer of a token
+        before them."""
         keeping = self.keeping
         sequence = keeping.call.sequences[keeping.role]
         arrays, length = dict(use.arrays), self.length(use)
@@ -230,12 +231,13 @@ class Asker:
             lead[:, -1], lead[:, 0]) else np.roll(lead, 1, 1)[:, 0]
         one, two = (self.whole(each).step(WHOLE).outputs
                     for each in (use.arrays, arrays))
-        pairs = []
+        pairs, seen = [], visible(keeping, use.arrays)[:, :length - 1]
         for name, array in one.items():
             axes = [i for i, size in enumerate(array.shape) if size == length]
             if axes and is_float(array) and name in two:
                 at = (slice(None),) * axes[0] + (slice(length - 1),)
-                pairs.append((WHOLE, name, array[at], two[name][at]))
+                pairs.append((WHOLE, name, *only_seen(
+                    array[at], two[name][at], seen)))
         return judged("", pairs)[0].verdict != WRONG
 
     def not_reordered(self, use, number):

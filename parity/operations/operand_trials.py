@@ -32,6 +32,20 @@ class OperandTrials(State):
             if other.name == operation.name:
                 for slot, there in pairs:
                     yield from self.order(operation, slot, other, there)
+        yield from self.absorbed(operation)
+
+    def absorbed(self, operation):
+        """A constant of a's in the place of b's, where a's is so small that
+        what it is added to is the same within the limit: BERT's ε of 1e-12."""
+        if not self.two.constants(operation):
+            return
+        for root in self.two.arrays(operation).values():
+            for number in self.alignment.in_a.get(root, ()):
+                for other in self.one.readers.get(self.one.root(number), ()):
+                    if other.name == operation.name and not any(
+                            self.is_lost("a", each)
+                            for each in other.results):
+                        yield from self.constant(operation, other)
 
     def constant(self, operation, other):
         """A constant of a's in the place of b's."""

@@ -93,3 +93,71 @@ def test_weight_norm_is_over_the_axes_of_one():
     assert np.allclose(np.linalg.norm(made.reshape(4, -1), axis=1),
                        np.abs(g.ravel()))
     assert entry.shape({"g": g.shape, "v": v.shape}) == (4, 5, 3)
+
+
+class Recurrent(nn.Module):
+    """A GRU with torch's gates, or with the update gate first as Keras has."""
+
+    def __init__(self, theirs):
+        super().__init__()
+        self.theirs = theirs
+        if not theirs:
+            self.gru = nn.GRU(8, 6, batch_first=True)
+            return
+        self.kernel = nn.Parameter(torch.randn(8, 18))
+        self.recurrent_kernel = nn.Parameter(torch.randn(6, 18))
+        self.bias = nn.Parameter(torch.randn(2, 18))
+
+    def forward(self, x):
+        if not self.theirs:
+            return self.gru(x)[0]
+        h, made = torch.zeros(len(x), 6, dtype=x.dtype), []
+        for t in range(x.shape[1]):
+            z, r, n = (x[:, t] @ self.kernel + self.bias[0]).chunk(3, -1)
+            z2, r2, n2 = (h @ self.recurrent_kernel + self.bias[1]).chunk(3, -1)
+            z = (z + z2).sigmoid()
+            n = (n + (r + r2).sigmoid() * n2).tanh()
+            h = z * h + (1 - z) * n
+            made.append(h)
+        return torch.stack(made, 1)
+
+
+class Memory(nn.Module):
+    """An LSTM with torch's two biases, or with their sum."""
+
+    def __init__(self, theirs):
+        super().__init__()
+        self.theirs = theirs
+        if not theirs:
+            self.lstm = nn.LSTM(8, 6, batch_first=True)
+            return
+        self.kernel = nn.Parameter(torch.randn(8, 24))
+        self.recurrent_kernel = nn.Parameter(torch.randn(6, 24))
+        self.bias = nn.Parameter(torch.randn(24))
+
+    def forward(self, x):
+        if not self.theirs:
+            return self.lstm(x)[0]
+        h = c = torch.zeros(len(x), 6, dtype=x.dtype)
+        made = []
+        for t in range(x.shape[1]):
+            i, f, g, o = (x[:, t] @ self.kernel + h @ self.recurrent_kernel
+                          + self.bias).chunk(4, -1)
+            c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+            h = o.sigmoid() * c.tanh()
+            made.append(h)
+        return torch.stack(made, 1)
+
+
+@pytest.mark.parametrize("kind", [Recurrent, Memory])
+def test_gates(kind, tmp_path):
+    found = mapped(kind(False), kind(True), tmp_path)
+    assert found.complete and found.error < 1e-14
+    takes = {entry.b: [piece.layout for piece in entry.pieces]
+             for entry in found.mapping.entries}
+    if kind is Recurrent:
+        assert takes["kernel"] == [
+            f"part {gate} of 3 along 0" for gate in (2, 1, 3)]
+        assert len(takes["bias"]) == 6
+    else:
+        assert found.mapping.entries[-1].join == "sum"
