@@ -10,6 +10,7 @@ from transformer_contract.errors import InputError, one_of
 from transformer_contract.files import FULL
 from parity import ports
 from parity.commands.shell import said
+from parity.render import terminal
 
 
 def exercise(
@@ -74,14 +75,15 @@ def exercise(
     if found.status == judge.UNUSABLE:
         said(found.sentence)
     out = sys.stderr if found.status and quiet else sys.stdout
-    print(found.sentence, file=out)
+    print(terminal.filled(found.sentence), file=out)
     if found.status == judge.RIGHT:
         _right(task, solution)
         return
     if found.numbers:
         print(found.numbers, file=out)
     if hint:
-        print(found.hint or "Of this mistake nothing more is known.", file=out)
+        print(terminal.filled(
+            found.hint or "Of this mistake nothing more is known."), file=out)
     elif found.hint:
         print("More is known of this mistake: --hint tells it.", file=out)
     raise typer.Exit(found.status)

@@ -10,6 +10,7 @@ import typer
 from transformer_contract.errors import InputError
 from transformer_contract.files import told, write_whole
 from parity.commands.shell import told_plainly
+from parity.render import terminal
 
 #: How far code is moved in, so that it is seen to be code.
 MARGIN = "    "
@@ -104,7 +105,8 @@ def _run(path, pictures, stop):
                      pictures / f"{path.stem}_{drawn}.png")
             if pictures:
                 write_whole(where, picture.png)
-            print(f"[picture: {picture.words}; {where}]\n")
+            print(terminal.filled(
+                f"[picture: {picture.words}; {where}]") + "\n")
     return True
 
 

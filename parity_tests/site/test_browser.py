@@ -431,7 +431,7 @@ def test_attention_tells_tokens(opened):
     page = opened("attention-maps.html").page
     page.locator("figure image").first.hover(position={"x": 3, "y": 3})
     token, _, rest = page.inner_text(".map-value").partition(" → ")
-    assert token and 0 <= float(rest.split(": ")[-1]) <= 1
+    assert token and 0 <= float(rest.split(": ")[-1].removesuffix(" %")) <= 100
 
 
 @pytest.mark.long(4)
