@@ -6,9 +6,11 @@ from typing import Annotated, Optional
 
 import typer
 
-from transformer_contract.errors import InputError
+from transformer_contract.errors import InputError, one_of
 from transformer_contract.files import FULL
+from parity import ports
 from parity.commands.shell import said
+from parity.render import terminal
 
 
 def exercise(
@@ -18,6 +20,21 @@ def exercise(
     )] = None,
     file: Annotated[Optional[pathlib.Path], typer.Argument(
         metavar="[FILE]", help="The answer to check.")] = None,
+    framework: Annotated[str, typer.Option(
+        "--in", metavar="NAME", help="What the answer computes with: numpy, "
+        "torch, keras or jax.")] = "numpy",
+    hint: Annotated[bool, typer.Option(
+        "--hint", help="Say which mistake it is, as far as it is known.",
+    )] = False,
+    solution: Annotated[bool, typer.Option(
+        "--solution", help="Once the answer is right, show one of ours in "
+        "each framework.")] = False,
+    folder: Annotated[Optional[pathlib.Path], typer.Option(
+        "--class", metavar="DIR", help="Check all answers below a folder: "
+        "files whose names end in N_M.py.")] = None,
+    csv: Annotated[Optional[pathlib.Path], typer.Option(
+        "--csv", metavar="FILE", help="Write what --class finds as a table.",
+    )] = None,
     seconds: Annotated[float, typer.Option(
         "--seconds", min=1, max=3600,
         help="How long an answer may take.")] = 20,
@@ -29,31 +46,69 @@ def exercise(
     against the reference. Exit status: 0 the answer is right, 1 it is not, or
     raises, or does not end; 2 the file cannot be used.
     """
-    from parity.course import answer, judge
+    from parity.course import answer, judge, marks
     from parity.course.exercise import by_number, exercises
+    if csv and not folder:
+        raise InputError("--csv writes what --class finds; name its folder.")
+    if folder:
+        if number:
+            raise InputError("--class checks every exercise that it finds; "
+                             "leave the number away.")
+        marks.of_class(folder, csv, seconds)
+        return
+    one_of(framework, ("numpy", *ports.usual_ports()), "framework")
+    if framework != "numpy" and (absent := ports.absent(framework)):
+        raise InputError(f"{absent.reason}; install it, or leave --in away.")
     if number is None:
         for each in exercises().values():
             print(f"{each.number:5} {each.title}")
         return
     task = by_number(number)
     if file is None:
-        _begun(task)
+        _begun(task, framework)
         return
     if not file.is_file():
         raise InputError(f"there is no file {str(file)!r}; write one with "
                          f"'parity exercise {number}'.")
     quiet = bool(ctx.find_root().params.get("quiet"))
-    status, sentence = answer.verdict(task, file, seconds, not quiet)
-    if status == judge.UNUSABLE:
-        said(sentence)
-    print(sentence, file=sys.stderr if status and quiet else sys.stdout)
-    if status:
-        raise typer.Exit(status)
+    found = answer.judged(task, file, seconds, not quiet, framework)
+    if found.status == judge.UNUSABLE:
+        said(found.sentence)
+    out = sys.stderr if found.status and quiet else sys.stdout
+    print(terminal.filled(found.sentence), file=out)
+    if found.status == judge.RIGHT:
+        _right(task, solution)
+        return
+    if found.numbers:
+        print(found.numbers, file=out)
+    if hint:
+        print(terminal.filled(
+            found.hint or "Of this mistake nothing more is known."), file=out)
+    elif found.hint:
+        print("More is known of this mistake: --hint tells it.", file=out)
+    raise typer.Exit(found.status)
 
 
-def _begun(task):
+def _right(task, solution):
+    """What comes after a right answer: others' code, and the next task."""
+    from parity.course.exercise import following, solutions
+    if solution:
+        for name, text in solutions(task).items():
+            print(f"\n# {name}\n{text.rstrip()}")
+        print()
+    else:
+        print("--solution shows one of ours.")
+    if after := following(task):
+        print(f"Next: parity exercise {after.number}   {after.title}")
+
+
+def _begun(task, framework):
     """Print a task, and write the file to begin with if there is none."""
     print(f"{task.number}  {task.task}\n")
+    more = "" if framework == "numpy" else f" --in {framework}"
+    if more:
+        print(f"Its arguments are arrays of {framework} in float64, and so is "
+              "what it returns.\n")
     path = pathlib.Path(f"exercise_{task.file}")
     try:
         with path.open("x", encoding="utf-8") as out:
@@ -70,4 +125,4 @@ def _begun(task):
         raise InputError(f"'{path}' cannot be written here "
                          f"({error.strerror}); go to a folder of your own."
                          ) from None
-    print(f"  parity exercise {task.number} {path}")
+    print(f"  parity exercise {task.number} {path}{more}")

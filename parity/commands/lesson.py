@@ -1,6 +1,8 @@
 """The command ``parity lesson``: a lesson, with what its cells print here."""
 
 import pathlib
+import sys
+import textwrap
 from typing import Annotated, Optional
 
 import typer
@@ -8,6 +10,10 @@ import typer
 from transformer_contract.errors import InputError
 from transformer_contract.files import told, write_whole
 from parity.commands.shell import told_plainly
+from parity.render import terminal
+
+#: How far code is moved in, so that it is seen to be code.
+MARGIN = "    "
 
 
 def lesson(
@@ -20,8 +26,11 @@ def lesson(
     pictures: Annotated[Optional[pathlib.Path], typer.Option(
         "--pictures", metavar="FOLDER", help="Write its pictures to FOLDER.",
     )] = None,
+    stop: Annotated[bool, typer.Option(
+        help="Whether it waits for Enter before each section, where a person "
+        "sits at the terminal.")] = True,
 ):
-    """Run a lesson: its text, and what its code prints on this machine.
+    """Run a lesson: its text, its code, and what that prints on this machine.
 
     A lesson is a Python file in cells, to be copied and changed.
     """
@@ -33,8 +42,7 @@ def lesson(
             if notebook or pictures:
                 raise InputError("no lesson is named; give its number first, "
                                  "such as 'parity lesson 1'.")
-            for each, path in paths.items():
-                print(f"{each:2}  {lessons.title(path)}\n    {path}")
+            _list(paths)
             return
         if number not in paths:
             raise InputError(f"there is no lesson {number}; choose one of "
@@ -55,15 +63,73 @@ def lesson(
                                  "another path for the pictures.")
             with told(pictures):
                 pictures.mkdir(parents=True, exist_ok=True)
-        drawn = 0
-        for cell in lessons.run(paths[number]):
-            text = cell.text if cell.markdown else cell.output
-            if text:
-                print(f"{text}\n")
-            for picture in cell.pictures:
-                drawn += 1
-                where = ("--pictures FOLDER keeps it" if not pictures else
-                         pictures / f"{paths[number].stem}_{drawn}.png")
-                if pictures:
-                    write_whole(where, picture.png)
-                print(f"[picture: {picture.words}; {where}]\n")
+        sits = sys.stdin.isatty() and sys.stdout.isatty()
+        if _run(paths[number], pictures, stop and sits):
+            _after(number, paths)
+
+
+def _list(paths):
+    """Print each lesson: its title, minutes, exercises and file."""
+    from parity.course.exercise import exercises
+    from parity.reading import lessons, teaching
+    rows, _ = teaching.syllabus(lessons.FOLDER)
+    for number, path in paths.items():
+        tasks = ", ".join(one.number for one in exercises().values()
+                          if one.lesson == number)
+        words = [f"{rows[number][0]} minutes"] if number in rows else []
+        words += [f"exercises {tasks}"] if tasks else []
+        print(f"{number:2}  {lessons.title(path)}")
+        print("    " + " · ".join([*words, str(path)]))
+
+
+def _run(path, pictures, stop):
+    """Show and run a lesson cell by cell; whether it was read to its end."""
+    from parity.reading import lessons
+    drawn, begun = 0, False
+    for cell, ran in lessons.one_by_one(path):
+        if cell.markdown:
+            if stop and begun and cell.text.startswith("#") and not _on():
+                return False
+            begun = True
+            print(f"{cell.text}\n")
+            continue
+        if not ran:
+            print(textwrap.indent(_coloured(cell.text), MARGIN) + "\n",
+                  flush=True)
+            continue
+        if cell.output:
+            print(f"{cell.output}\n")
+        for picture in cell.pictures:
+            drawn += 1
+            where = ("--pictures FOLDER keeps it" if not pictures else
+                     pictures / f"{path.stem}_{drawn}.png")
+            if pictures:
+                write_whole(where, picture.png)
+            print(terminal.filled(
+                f"[picture: {picture.words}; {where}]") + "\n")
+    return True
+
+
+def _on():
+    """Whether the reader goes on."""
+    return input("Enter goes on, q ends: ").strip().lower() not in ("q", "quit")
+
+
+def _coloured(code):
+    """Code in colours, where a terminal shows it."""
+    if not sys.stdout.isatty():
+        return code
+    from pygments import highlight
+    from pygments.formatters import TerminalFormatter
+    from pygments.lexers import PythonLexer
+    return highlight(code, PythonLexer(), TerminalFormatter()).rstrip("\n")
+
+
+def _after(number, paths):
+    """Say what may be done after a lesson."""
+    from parity.course.exercise import exercises
+    for task in exercises().values():
+        if task.lesson == number:
+            print(f"parity exercise {task.number:5} {task.title}")
+    if number + 1 in paths:
+        print(f"Next: parity lesson {number + 1}")

@@ -12,6 +12,7 @@ fault, such as an epsilon of 1e-5 for 1e-6, can hide under them.
 
 import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 
@@ -43,7 +44,7 @@ BLUNT = ("{} cannot tell a small fault from rounding; trace both in float64 to "
 def compare(a: Trace, b: Trace, names: NameMap | None = None,
             limit: float | None = None, dtype: str | None = None,
             local: bool | None = None,
-            layers: str | None = None) -> Comparison:
+            layers: str | None = None, **others: Any) -> Comparison:
     """Compare two traces, with a as the truth.
 
     Args:
@@ -61,9 +62,14 @@ def compare(a: Trace, b: Trace, names: NameMap | None = None,
         A Comparison.
 
     Raises:
+        TypeError: another keyword, such as NumPy's rtol.
         InputError: the two are of different precision, or had different
             inputs; a map's layout does not fit; or there are no such layers.
     """
+    for word in others:
+        raise TypeError(
+            f"compare takes no {word}; limit= is the largest relative error "
+            "of a step.")
     for side, each in (("a", a), ("b", b)):
         if not isinstance(each, Trace):
             raise InputError(

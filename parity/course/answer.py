@@ -17,24 +17,40 @@ SECONDS = 20
 LONGEST = 2**28
 
 
+#: How long a framework may take to be imported, in seconds.
+IMPORT = 60
+
+
 def verdict(exercise, path, seconds=SECONDS, printed=True):
-    """(status, sentence) of the answer in a file; status as in judge.
+    """(status, sentence) of the answer in a file, with all that is known."""
+    found = judged(exercise, path, seconds, printed)
+    return found.status, " ".join(filter(None, (found.sentence, found.hint)))
+
+
+def judged(exercise, path, seconds=SECONDS, printed=True, framework="numpy"):
+    """The judge.Verdict on the answer in a file.
 
     What it prints is printed, unless not wanted. One that does not end is
     ended, and so it is where this process is told to end.
+
+    Args:
+        framework: what its arguments are arrays of, by the port's name.
     """
+    if framework != "numpy":
+        seconds += IMPORT
     with tempfile.TemporaryFile() as channel, _signals_told():
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "parity.course.answering",
-             exercise.number, str(path), str(seconds)], stdin=channel,
+             exercise.number, str(path), str(seconds), framework],
+            stdin=channel,
             stdout=None if printed else subprocess.DEVNULL,
             start_new_session=True, env=_environment())
         try:
             process.wait(seconds)
         except subprocess.TimeoutExpired:
-            return judge.WRONG, (
+            return judge.Verdict(judge.WRONG, (
                 f"{exercise.function} did not end within {seconds:g} seconds; "
-                "look for a loop that has no end.")
+                "look for a loop that has no end."))
         finally:
             _end(process)
         try:
@@ -43,9 +59,9 @@ def verdict(exercise, path, seconds=SECONDS, printed=True):
             channel.seek(0)
             found = record.read(channel.read(LONGEST))
         except ValueError:
-            return judge.WRONG, (
+            return judge.Verdict(judge.WRONG, (
                 f"the answer ended its process (status {process.returncode}) "
-                "before it could be judged.")
+                "before it could be judged."))
     return judge.judged(exercise, path, found)
 
 

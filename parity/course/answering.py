@@ -1,9 +1,10 @@
 """An answer at work, in a process of its own.
 
-``python -P -m parity.course.answering NUMBER FILE SECONDS`` calls the function
-in FILE on the inputs of an exercise, and writes what it returned, a record, to
-the file that is its standard input. The reader's code runs here, and whatever
-it does, it does to this process alone; the judge is another one.
+``python -P -m parity.course.answering NUMBER FILE SECONDS FRAMEWORK`` calls the
+function in FILE on the inputs of an exercise, as arrays of a framework, and
+writes what it returned, a record, to the file that is its standard input. The
+reader's code runs here, and whatever it does, it does to this process alone;
+the judge is another one.
 """
 
 import contextlib
@@ -19,6 +20,7 @@ import types
 
 import numpy as np
 
+from parity.course import frameworks
 from parity.course.exercise import by_number
 from parity.course.record import encoded, words_of
 
@@ -34,8 +36,11 @@ OURS = re.compile(
     r"benchmarks)\b")
 
 
-def record_of(exercise, path, calls):
+def record_of(exercise, path, calls, framework="numpy"):
     """What the answer in a file does with the arguments of each call.
+
+    Args:
+        framework: what the arguments are arrays of.
 
     Returns:
         {"answers": what was returned, encoded, "stage": where it stopped,
@@ -61,34 +66,40 @@ def record_of(exercise, path, calls):
             name for name, value in vars(module).items()
             if isinstance(value, types.FunctionType)
             and value.__module__ == "answer"))
-    return called(function, calls)
+    return called(function, calls, framework)
 
 
-def called(function, calls):
+def called(function, calls, framework="numpy"):
     """What a function does with the arguments of each call: a record."""
+    to, back = frameworks.to(framework), frameworks.back(framework)
     answers, changed = [], None
     for place, arguments in enumerate(calls, start=1):
-        given = [undisturbed(each) if callable(each) else each
+        given = [undisturbed(each, to, back) if callable(each) else to(each)
                  for each in copy.deepcopy(arguments)]
-        before = [json.dumps(encoded(each)) for each in given]
+        before = [json.dumps(encoded(back(each))) for each in given]
         try:
-            answers.append(encoded(function(*given)))
+            answers.append(encoded(back(function(*given))))
         except NotImplementedError:
             return stopped("unwritten")
         except BaseException as error:
             return stopped("call", quoted(error), place=place)
         if changed is None:
             changed = next((number for number, each in enumerate(given)
-                            if json.dumps(encoded(each)) != before[number]),
+                            if json.dumps(encoded(back(each)))
+                            != before[number]),
                            None)
     return {"answers": answers, "changed": changed}
 
 
-def undisturbed(function):
-    """A function of ours, whatever the answer has NumPy do with errors."""
+def undisturbed(function, to, back):
+    """A function of ours, whatever the answer has NumPy do with errors.
+
+    Args:
+        to, back: make arrays of a framework, and NumPy's of them.
+    """
     def run(*arguments):
         with np.errstate(all="ignore"):
-            return function(*arguments)
+            return to(function(*map(back, arguments)))
     return run
 
 
@@ -126,19 +137,20 @@ def ours():
     return [*filter(OURS.match, list(sys.modules))]
 
 
-def main(number, path, seconds):
+def main(number, path, seconds, framework="numpy"):
     """Run an answer, and write its record to what is standard input."""
     channel = os.dup(0)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     bounded(float(seconds))
     exercise = by_number(number)
     calls = exercise.inputs()
+    frameworks.to(framework)  # its import is no time of the answer's
     for name in ours():
         del sys.modules[name]  # one that is there later, the answer imported
     sys.path.append(str(pathlib.Path(path).resolve().parent))
     status = 1
     with contextlib.suppress(BaseException):  # it may have broken Python
-        record = record_of(exercise, path, calls)
+        record = record_of(exercise, path, calls, framework)
         record["imports"] = sorted({name.partition(".")[0] for name in ours()})
         for stream in sys.stdout, sys.stderr:
             with contextlib.suppress(BaseException):

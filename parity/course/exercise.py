@@ -88,6 +88,21 @@ def exercises():
                 f"parity.course.{part}").EXERCISES}
 
 
+def following(exercise):
+    """The Exercise after this one, or None."""
+    after = list(exercises().values())
+    return next(iter(after[after.index(exercise) + 1:]), None)
+
+
+def solutions(exercise):
+    """{framework: the text of a right answer in it}, NumPy's first."""
+    paths = {"numpy": SOLUTIONS / exercise.file} | {
+        path.parent.name: path
+        for path in sorted(SOLUTIONS.glob(f"*/{exercise.file}"))}
+    return {name: path.read_text(encoding="utf-8")
+            for name, path in paths.items() if path.is_file()}
+
+
 def by_number(number):
     """The Exercise of this number.
 

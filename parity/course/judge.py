@@ -4,6 +4,8 @@ The answer ran in a process of its own (parity.course.answering); here are only
 its record and the reference.
 """
 
+import dataclasses
+
 import numpy as np
 
 from transformer_contract.errors import visible
@@ -22,34 +24,85 @@ LONGEST = 200
 ROUNDING = 1e-6
 
 
+#: How many numbers of a row are shown, got and expected.
+ROW = 5
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """What is said of an answer, and what more, step by step.
+
+    Attributes:
+        status: RIGHT, WRONG or UNUSABLE.
+        sentence: what is so.
+        numbers: lines of what it gives and what is right, where it is wrong.
+        hint: a sentence on the mistake, as far as it is known.
+    """
+
+    status: int
+    sentence: str
+    numbers: str = ""
+    hint: str = ""
+
+
 def judged(exercise, path, record):
-    """(status, sentence) of the record of the answer in a file."""
+    """The Verdict on the record of the answer in a file."""
     calls, answers = exercise.inputs(), record["answers"]
     if "stage" in record:
-        return stop(exercise, path, record, calls)
+        return Verdict(*stop(exercise, path, record, calls))
     if record.get("imports"):
         names = quote(", ".join(map(str, record["imports"])))
-        return WRONG, (
+        return Verdict(WRONG, (
             f"{exercise.number} is not judged: the answer imports {names}, "
-            "where what is right stands; write it with NumPy alone.")
+            "where what is right stands; write it with NumPy alone."))
     truths = [exercise.right(*arguments) for arguments in calls]
     if len(answers) != len(truths):
-        return WRONG, "the answer was ended before it could be judged."
+        return Verdict(
+            WRONG, "the answer was ended before it could be judged.")
     for place, (answer, truth) in enumerate(zip(answers, truths), start=1):
         if problem := difference(answer, truth, exercise):
             known = mistake_of(exercise, calls, answers)
-            return WRONG, (
+            return Verdict(WRONG, (
                 f"{exercise.number} is not right yet. On inputs {place} of "
-                f"{len(calls)}, {shown(calls[place - 1])}: {problem}."
-                f"{known or hint(answer, truth, exercise.limit)}")
+                f"{len(calls)}, {shown(calls[place - 1])}: {problem}."),
+                numbers_of(answer, truth),
+                (known or hint(answer, truth, exercise.limit)).strip())
     changed = record.get("changed")
     if changed is not None:
-        return WRONG, (
+        return Verdict(WRONG, (
             f"{exercise.number} is not right yet. What it returns is, but it "
             f"changes {parameter(exercise, changed)}, which is the caller's; "
-            "work on a copy.")
-    return RIGHT, (f"{exercise.number} is right: {len(calls)} inputs, each "
-                   "within the limit.")
+            "work on a copy."))
+    return Verdict(RIGHT, (f"{exercise.number} is right: {len(calls)} inputs, "
+                           "each within the limit."))
+
+
+def numbers_of(answer, truth):
+    """The first row in which two arrays of one shape differ, both in lines.
+
+    Or "", where there is no such row.
+    """
+    if isinstance(truth, (tuple, list)):
+        pairs = zip(answer, truth) if isinstance(answer, (tuple, list)) else ()
+        return next(filter(None, (numbers_of(*pair) for pair in pairs)), "")
+    if not (isinstance(answer, np.ndarray) and isinstance(truth, np.ndarray)
+            and answer.shape == truth.shape and truth.size
+            and answer.dtype.kind in "biuf"):
+        return ""
+    wide = [np.atleast_1d(one).astype(np.float64) for one in (answer, truth)]
+    apart = ~np.isclose(*wide, rtol=1e-9, atol=1e-12, equal_nan=True)
+    if not apart.any():
+        return ""
+    *row, column = np.argwhere(apart)[0].tolist()
+    first = max(0, min(column - 1, wide[0].shape[-1] - ROW))
+    lines = [[f"{value:.6g}" for value in one[tuple(row)][first:first + ROW]]
+             for one in wide]
+    at = ", ".join([*map(str, row), f"{first}:"]) if truth.ndim else "0"
+    space = max(len(word) for line in lines for word in line)
+    return "\n".join(
+        [f"The first that differs is in [{at}]:",
+         *(f"  {name:9}" + " ".join(word.rjust(space) for word in line)
+           for name, line in zip(("got", "expected"), lines))])
 
 
 def stop(exercise, path, record, calls):

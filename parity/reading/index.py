@@ -2,11 +2,16 @@
 
 import inspect
 import json
+import pathlib
 import re
+import tomllib
 
 from transformer_contract.config import TransformerConfig
 from transformer_contract.steps import AXES
 from parity.causes import catalogue
+
+#: What readers call things.
+WORDS = pathlib.Path(__file__).parent / "words.toml"
 
 #: How the headings of a page are called in answers; others are "page".
 KINDS = {"rulings.html": "ruling", "differences.html": "difference",
@@ -42,6 +47,7 @@ def entries(rows, outlines):
         result += [(kind, one.words, title, address + one.address)
                    for one in signposts]
     result += terms()
+    result += synonyms()
     for cause in catalogue.causes():
         result.append(("fault", cause.name, cause.sentence,
                        f"causes.html#{cause.topic.replace(' ', '-')}"))
@@ -62,6 +68,12 @@ def terms():
             r"^    (\w[\w, ]*): (.+(?:\n     .+)*)", text, flags=re.M):
         for name in names.split(", "):
             yield "term", name, " ".join(words.split()), "variants.html"
+
+
+def synonyms():
+    """The terms of the field, with their other names."""
+    for name, one in tomllib.loads(WORDS.read_text("utf-8")).items():
+        yield "term", name, one["words"], one["at"]
 
 
 def script(found):

@@ -132,7 +132,15 @@ def _cell(lines, markdown):
 
 
 def run(path, port_names=None, lesson_cells=None):
-    """Run a lesson: its Cells, with what each printed.
+    """Run a lesson: its Cells, with what each printed; see ``one_by_one``."""
+    lesson_cells = lesson_cells or cells(path)
+    for _ in one_by_one(path, port_names, lesson_cells):
+        pass
+    return lesson_cells
+
+
+def one_by_one(path, port_names=None, lesson_cells=None):
+    """Run a lesson: yield (Cell, whether it has run), code before and after.
 
     Args:
         path: the file.
@@ -146,11 +154,12 @@ def run(path, port_names=None, lesson_cells=None):
     try:
         with one_thread(), np.printoptions():  # what a lesson sets is put back
             for cell in lesson_cells:
+                yield cell, False
                 if not cell.markdown:
                     cell.output = _printed(cell, path, names)
+                    yield cell, True
     finally:
         _selection = before
-    return lesson_cells
 
 
 def shown(path, port_names=None):

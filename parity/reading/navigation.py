@@ -21,10 +21,10 @@ PARTS = (
             "masks", "optimizer", "search")))),
     ("Training", (
         "loss", "optimizer", "train", "dropout", "training-curves.html")),
-    ("Answers", ("attention-maps.html", "search", "sample", "cache")),
-    ("What goes wrong", (
+    ("Decoding", ("attention-maps.html", "search", "sample", "cache")),
+    ("Debugging", (
         "break.html", "causes.html", "errata.html", "differences.html")),
-    ("What holds", (
+    ("Reference", (
         "match.html", "rulings.html", "layouts.html", "parameters", "random")),
 )
 

@@ -166,7 +166,8 @@ class RowViews:
         columns = self.words_of(
             seen.name, matrix.shape[1], keys=True) if matrix.shape[1] < (
                 self.values.config.d_model // 2) else None
-        picture = worded.map_of(matrix, rows, columns, words)
+        picture = worded.map_of(
+            matrix, rows, columns, words, seen.name.endswith("weights"))
         if array.ndim < 3:
             return picture
         return picture + Markup(

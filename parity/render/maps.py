@@ -82,7 +82,7 @@ def heads(run, row, name, queries, keys):
         panels.append({
             "head": head + 1, "svg": worded.map_of(
                 weights, queries, keys, f"{name}, head {head + 1}: "
-                f"{len(queries)} queries by {len(keys)} keys", 0, 1),
+                f"{len(queries)} queries by {len(keys)} keys", shares=True),
             "ports": columns, "largest": pictures.number(largest, 2),
             "width": len(keys), "height": len(queries),
             "most": (keys[top], pictures.percent(

@@ -116,7 +116,7 @@ def png(matrix, low=None, high=None):
         file.getvalue()).decode()
 
 
-def touchable(matrix, tile=0, names=None, fold=0):
+def touchable(matrix, tile=0, names=None, fold=0, shares=False):
     """A matrix as the attributes from which a page tells each of its values.
 
     To 16 bits between its ends, and to 8 where it is large.
@@ -125,6 +125,7 @@ def touchable(matrix, tile=0, names=None, fold=0):
         tile: the width of one of the matrices that stand side by side.
         fold: how many entries the row has that was folded to this matrix.
         names: (of its rows, of its columns), if they have any.
+        shares: whether its values are told in percent.
     """
     finite = matrix[np.isfinite(matrix)]
     if not finite.size:
@@ -146,6 +147,8 @@ def touchable(matrix, tile=0, names=None, fold=0):
         told += Markup(' data-fold="{}"').format(fold)
     if infinite:
         told += Markup(' data-infinite="{}"').format(json.dumps(infinite))
+    if shares:
+        told += Markup(" data-shares")
     if names:
         told += Markup(' data-names="{}"').format(json.dumps(names))
     return told

@@ -1,7 +1,9 @@
 """How a report looks in a terminal. Verdicts are words, never only colours."""
 
 import contextlib
+import shutil
 import sys
+import textwrap
 import time
 from collections import defaultdict
 
@@ -34,6 +36,13 @@ def console(stderr=False):
     if not result.is_terminal:
         result = Console(stderr=stderr, highlight=False, width=FILE_WIDTH)
     return result
+
+
+def filled(text):
+    """A sentence on lines that end between words, where a terminal has them."""
+    if not sys.stdout.isatty():
+        return text
+    return textwrap.fill(text, shutil.get_terminal_size().columns - 1)
 
 
 def verdict_text(verdict):

@@ -12,15 +12,16 @@ TALL, WIDE, ROOM = 13, 300, 44
 LETTERS = 6
 
 
-def map_of(matrix, rows, columns, what, low=None, high=None):
+def map_of(matrix, rows, columns, what, shares=False):
     """A matrix [T X] as SVG, whose values a page tells by their words.
 
     Args:
         rows: a word for each row.
         columns: a word for each column, or None.
         what: the picture in words.
-        low, high: the ends of the scale; those of the matrix by default.
+        shares: whether its values are shares, on a scale from 0 to 1.
     """
+    ends = (0, 1) if shares else (None, None)
     matrix = np.asarray(matrix, np.float64)
     tall, wide = matrix.shape
     cell = TALL if columns else max(1, min(TALL, WIDE // wide))
@@ -33,8 +34,9 @@ def map_of(matrix, rows, columns, what, low=None, high=None):
     parts.append(Markup(
         '<image href="{}" x="{}" y="{}" width="{}" height="{}" '
         'preserveAspectRatio="none" style="image-rendering:pixelated"{}/>'
-    ).format(pictures.png(matrix, low, high), ROOM, above, wide * cell,
-             tall * TALL, pictures.touchable(matrix, names=names)))
+    ).format(pictures.png(matrix, *ends), ROOM, above, wide * cell,
+             tall * TALL, pictures.touchable(
+                 matrix, names=names, shares=shares)))
     for i, word in enumerate(rows):
         parts.append(Markup(
             '<text x="{}" y="{}" text-anchor="end">{}</text>').format(

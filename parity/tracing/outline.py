@@ -1,5 +1,7 @@
 """A Trace in a few lines: what it is of, and a tree of its steps."""
 
+import html
+
 from transformer_contract.errors import amount, visible
 
 #: So many lines a tree has at most.
@@ -58,6 +60,21 @@ def outline(trace):
         left = len(lines) - LINES + 1
         lines[LINES // 2:LINES // 2 + left] = [f"  … {left} more"]
     return "\n".join([visible(head), *lines])
+
+
+def as_html(trace):
+    """A trace as a notebook shows it: a tree whose modules can be opened."""
+    first = html.escape(outline(trace).partition("\n")[0])
+    inside = _inside(trace.steps[:-1])
+
+    def listed(steps):
+        return "".join(
+            f"<details><summary>{html.escape(one_step(step))}</summary>"
+            f"{listed(inside[step.path])}</details>" if step.path in inside
+            else f"<div>{html.escape(one_step(step))}</div>"
+            for step in steps)
+    return (f"<p>{first}</p><div style='font-family: monospace; margin-left: "
+            f"1em'>{listed(inside[None])}</div>")
 
 
 def _inside(steps):

@@ -183,6 +183,10 @@ class Trace:
         """About ten lines, and no numbers."""
         return outline.outline(self)
 
+    def _repr_html_(self):
+        """The same as a tree that can be opened, as a notebook shows it."""
+        return outline.as_html(self)
+
     def __getitem__(self, path):
         """The step at this path: ``trace["blocks.0.ln1"]``."""
         return self.step(path)

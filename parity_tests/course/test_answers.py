@@ -1,6 +1,7 @@
 """Whatever an answer does, it does to itself, and it is told in a sentence."""
 
 import contextlib
+import csv
 import os
 import pathlib
 import re
@@ -12,6 +13,7 @@ import time
 import pytest
 
 from transformer_contract.shipped import PACKAGES
+from parity import ports
 from parity.course import answer, judge
 from parity.course.exercise import EXERCISES, SOLUTIONS, exercises
 from parity_tests.support.commands import invoke
@@ -231,9 +233,75 @@ def test_the_command(tmp_path, monkeypatch):
     assert "np.tri" in path.read_text("utf-8")
     wrong = invoke("exercise", "4.1", path)
     assert wrong.exit_code == 1
+    assert "On inputs 2 of 4, 2: " in wrong.output
+    assert "  got      1 1\n  expected 1 0\n" in wrong.output
+    assert "off by one" not in wrong.output and "--hint" in wrong.output
+    wrong = invoke("exercise", "4.1", path, "--hint", "--solution")
     assert "“causal mask off by one, to the future”" in wrong.output
+    assert "# numpy" not in wrong.output
     right = invoke("exercise", "4.1", SOLUTIONS / "4_1.py")
     assert right.exit_code == 0 and "4.1 is right" in right.output
+    assert "Next: parity exercise 4.2   " in right.output
+    assert "jnp.tri" not in right.output
+    right = invoke("exercise", "4.1", SOLUTIONS / "4_1.py", "--solution")
+    for words in ("# numpy\n", "np.tri(", "# torch\n", "tril()", "# keras\n",
+                  "# jax\n", "jnp.tri("):
+        assert words in right.output
+
+
+@pytest.mark.parametrize("path", [
+    pytest.param(path, id=f"{path.parent.name}-{path.stem}", marks=(
+        () if path.stem == "3_1" else pytest.mark.long(8)))
+    for path in sorted(SOLUTIONS.glob("*/*.py"))])
+def test_answers_in_a_framework(path, tmp_path):
+    """Ours is right, and of its arrays; another's arrays are told."""
+    framework = path.parent.name
+    if ports.absent(framework):
+        pytest.skip(f"not checked: {framework} is not installed")
+    exercise = exercises()[path.stem.replace("_", ".")]
+    found = answer.judged(exercise, path, framework=framework)
+    assert found.status == judge.RIGHT, found
+    if exercise.number != "3.1":
+        return
+    wrong = written(tmp_path, path.read_text("utf-8").replace(
+        " / math.sqrt(query.shape[-1])", ""))
+    found = answer.judged(exercise, wrong, framework=framework)
+    assert found.status == judge.WRONG
+    assert "scores not divided" in found.hint and "got" in found.numbers
+
+
+@pytest.mark.parametrize("words, said", [
+    (["--in", "fortran"], "framework 'fortran' is unknown"),
+    (["--csv", "a.csv"], "name its folder"),
+    (["4.1", "--class", "."], "leave the number away"),
+    (["--class", "nowhere"], "there is no folder 'nowhere'"),
+    (["--class", "."], "has no answer")])
+def test_what_cannot_be_asked_is_told(tmp_path, monkeypatch, words, said):
+    monkeypatch.chdir(tmp_path)
+    done = invoke("exercise", *words)
+    assert done.exit_code == 2 and said in done.output
+
+
+def test_a_class_is_marked(tmp_path):
+    """Whose an answer is says its name or its folder; formulas are none."""
+    (tmp_path / "=ben").mkdir()
+    (tmp_path / "anna_exercise_4_1.py").write_text(MASK.read_text("utf-8"))
+    (tmp_path / "=ben" / "exercise_4_1.py").write_text("x = 1\n")
+    (tmp_path / "=ben" / "4_1.py").write_text(
+        MASK.read_text("utf-8").replace("length,", "length, k=1,"))
+    (tmp_path / "=ben" / "notes.py").write_text("")
+    table = tmp_path / "marks.csv"
+    done = invoke("exercise", "--class", tmp_path, "--csv", table)
+    assert done.exit_code == 0
+    assert "anna             4.1   right\n" in done.output
+    assert "1 of 3 answers right" in done.output
+    with table.open(newline="") as file:
+        rows = list(csv.reader(file))
+    assert rows[0] == ["who", "exercise", "verdict", "why", "file"]
+    assert [row[:3] for row in rows[1:]] == [
+        ["'=ben", "4.1", "not right"], ["'=ben", "4.1", "cannot be used"],
+        ["anna", "4.1", "right"]]
+    assert "off by one, to the future" in rows[1][3]
 
 
 @pytest.mark.parametrize("words", [

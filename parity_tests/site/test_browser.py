@@ -312,6 +312,35 @@ def test_search_by_keys(opened, words, kind, at):
     assert one.errors == []
 
 
+def found(page, words):
+    """What a search finds, and what it says."""
+    page.fill("#asked", "")
+    page.wait_for_function(
+        "document.querySelector('.finder p').textContent === ''")
+    page.fill("#asked", words)
+    page.wait_for_function(
+        "document.querySelector('.finder p').textContent !== ''")
+    return (page.locator("[role=option] b").all_inner_texts(),
+            page.inner_text(".finder p"))
+
+
+def test_search_knows_the_words_of_the_field(opened):
+    page = opened("index.html").page
+    page.keyboard.press("/")
+    for words, first in {
+            "self-attention": "self-attention", "Multi-head": "multi-head",
+            "multihead": "MultiHead", "weight tying": "weight tying",
+            "kv cache": "KV cache", "rope": "RoPE", "gqa": "grouped-query",
+            "cross attention": "cross-attention",
+            "why divide sqrt": "scaled dot-product",
+            "layernorm eps flax": "layer norm"}.items():
+        assert any(first in one for one in found(page, words)[0]), words
+    assert "Did you mean attention?" in found(page, "atention")[1]
+    page.click(".finder p button")
+    assert page.input_value("#asked") == "attention"
+    assert page.locator("[role=option]").count() > 3
+
+
 def test_search_finds_nothing_and_closes(opened):
     page = opened("attention.html").page
     page.focus(".find")
@@ -402,7 +431,7 @@ def test_attention_tells_tokens(opened):
     page = opened("attention-maps.html").page
     page.locator("figure image").first.hover(position={"x": 3, "y": 3})
     token, _, rest = page.inner_text(".map-value").partition(" → ")
-    assert token and 0 <= float(rest.split(": ")[-1]) <= 1
+    assert token and 0 <= float(rest.split(": ")[-1].removesuffix(" %")) <= 100
 
 
 @pytest.mark.long(4)
@@ -599,6 +628,7 @@ def test_served_pages_are_touched_as_those_from_disk(site, browser):
             for fault, words in (
                     ("no causal mask", "shows first at decoder.layers.0"),
                     ("rotary base 500000", "changes nothing")):
+                one.page.focus("#any")  # what is written is left alone
                 one.page.select_option("#any", fault)
                 one.page.fill("[name=text]", "3. Mai 1999")
                 one.page.keyboard.press("Enter")

@@ -2,6 +2,7 @@
 
 import contextlib
 import html
+import io
 import json
 import multiprocessing
 import os
@@ -18,6 +19,7 @@ from transformer_contract.shipped import ROOT
 from parity import ports
 from parity.check import compiled
 from parity.ports import NotChecked
+from parity.commands import lesson
 from parity.reading import ahead, known, lessons, listing, slides
 from parity_tests.support.commands import invoke
 
@@ -89,6 +91,38 @@ def test_their_numbers_and_titles():
     assert listed.exit_code == 0
     for number, path in zip(numbers, PATHS):
         assert f"{number:2}  {lessons.title(path)}\n" in listed.output
+    assert "45 minutes · exercises 3.1, 3.2, 3.3 · " in listed.output
+
+
+SMALL = """# %% [markdown]
+# # Title
+# %%
+x = 6 * 7
+print(x)
+# %% [markdown]
+# ## Then
+# %%
+print("later")
+"""
+
+
+def test_a_lesson_shows_its_code_and_what_is_next(tmp_path, monkeypatch):
+    monkeypatch.setattr(lessons, "paths", lambda: [
+        written(tmp_path, SMALL), tmp_path / "02_b.py"])
+    told = invoke("lesson", 1).output
+    assert "# Title\n\n    x = 6 * 7\n    print(x)\n\n42\n\n## Then" in told
+    assert "parity exercise 1.1" in told
+    assert told.endswith("Next: parity lesson 2\n")
+
+
+@pytest.mark.parametrize("typed, later", [("\n", True), ("q\n", False)])
+def test_where_a_person_sits_it_waits(tmp_path, monkeypatch, typed, later):
+    path = written(tmp_path, SMALL)
+    monkeypatch.setattr("builtins.input", lambda words: typed)
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        assert lesson._run(path, None, True) is later
+    assert ("later" in out.getvalue()) is later
 
 
 def test_a_lesson_as_a_notebook(tmp_path):

@@ -452,7 +452,7 @@ def test_the_readers_own_date_is_read(running):
     assert status == 200 and "2031-12-12" in text
     assert "<html lang=\"en\" data-live>" in text
     assert text.count("read in ") == 2  # by NumPy and PyTorch
-    assert text.count("not checked: it was not asked for") == 2
+    assert text.count("</b> not checked: it was not asked for") == 2
     assert text.count('class="worded"') == 6 * 4
     assert text.count("class=\"tree\"") == 1
     assert 'value="12 December 2031"' in text

@@ -7,8 +7,9 @@ from parity.course.exercise import SOLUTIONS, exercises
 
 
 def judged(exercise, told, path=SOLUTIONS / "answer.py"):
-    """The verdict on a record, once it was written and read."""
-    return judge.judged(exercise, path, record.read(json.dumps(told)))
+    """(status, all that is said) on a record, once it was written and read."""
+    found = judge.judged(exercise, path, record.read(json.dumps(told)))
+    return found.status, " ".join(filter(None, (found.sentence, found.hint)))
 
 
 def of_function(exercise, function):

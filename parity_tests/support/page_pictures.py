@@ -48,7 +48,7 @@ def slides(page):
 #: A picture's name -> the page it shows, what is done there, the window.
 PICTURES = {
     "attention": ("attention.html", attention, (2000, 1200)),
-    "front": ("index.html", None, (1400, 860)),
+    "front": ("index.html", None, (1400, 1080)),
     "break": ("break.html", break_it, (1400, 860)),
     "heads": ("attention-maps.html", heads, (1400, 860)),
     "lens": ("training-curves.html", None, (1400, 860)),

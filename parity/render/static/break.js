@@ -67,7 +67,7 @@
     }
     if (same && !fault.gradients) words = `${fault.sentence} ${words}`;
     else if (fault) {
-      words = `${fault.sentence} ${words} Of ${data.weights} weights ${fault.gradients} get a wrong gradient, and ${fault.right ? "every answer is still right" : `the dates are read as ${fault.answers.map((text) => `“${text}”`).join(", ")}`}. ${listed(fault.names)} ${fault.names.length > 1 ? "each call" : "calls"} it by its name.`;
+      words = `${fault.sentence} ${words} Of ${data.weights} weights ${fault.gradients} get a wrong gradient, and ${fault.right ? "every answer is still right" : `the ${fault.answers.length > 1 ? "dates are" : "date is"} read as ${fault.answers.map((text) => `“${text}”`).join(", ")}`}. ${listed(fault.names)} ${fault.names.length > 1 ? "each call" : "calls"} it by its name.`;
     }
     breakable(told, words);
     for (const part of document.querySelectorAll(".broken .part")) {
@@ -123,6 +123,16 @@
   form.hidden = at("broken").hidden = false;
   const asked = named();
   at("fault").value = data.faults.some((one) => one.name === asked) ? asked : data.faults[0].name;
+  // Where models answer there is one list: of all faults, these among them.
+  const any = at("any");
+  if (document.documentElement.dataset.live !== undefined && any) {
+    at("fault").closest("p").hidden = true;
+    if (!at("own").value) any.value = at("fault").value;
+    any.addEventListener("change", () => {
+      if (data.faults.some((one) => one.name === any.value)) { at("fault").value = any.value; choose(); }
+      else told.textContent = `“${any.value}” is put in once you give a date of yours.`;
+    });
+  }
   show();
   go(Math.max(0, now().off.indexOf(true)));
 })();

@@ -26,6 +26,7 @@
     const value = low + numbers[place] / most * (high - low);
     const digits = Number(value.toPrecision(most > 255 ? 4 : 2));
     const text = infinite[place] ?? String(Object.is(digits, -0) ? 0 : digits).replace("-", "−");
+    if ("shares" in map.dataset) return `${names[0][row]} → ${names[1][column]}: ${Number((100 * value).toPrecision(3))} %`;
     if (names) return `${names[0][row]} → ${names[1][column]}: ${text}`;
     const part = tile ? `${Math.floor(column / (tile + 1)) + 1}: ` : "";
     if (fold) return `[0, ${place}] ${most > 255 ? "=" : "≈"} ${text}`;

@@ -265,6 +265,12 @@ def test_a_trace_prints_as_a_tree():
     assert lines[2] == "  1   Sequential  2×4 → 2×4   2 steps inside"
     assert lines[6] == "  … 12 more" and len(lines) == 11
     assert repr(found["20.1"]) == "20.1 ReLU: 2×4 → 2×4"
+    page = found._repr_html_()
+    assert page.startswith(f"<p>{lines[0]}</p>")
+    assert page.count("<details>") == page.count("</details>") == 20
+    assert "<div>20.1 ReLU: 2×4 → 2×4</div>" in page
+    with pytest.raises(TypeError, match="takes no rtol; limit= is"):
+        parity.compare(found, found, rtol=1e-3)
     small = parity.trace(nn.Sequential(block(), block()), torch.ones(2, 4))
     assert repr(small).splitlines()[1:4] == [
         "  0      Sequential  2×4 → 2×4", "    0.0  Linear      2×4 → 2×4",

@@ -1,0 +1,62 @@
+"""Arrays of the framework that a reader learns, for an exercise in it.
+
+In float64 as everywhere in the course, which Keras and JAX have to be told.
+"""
+
+import functools
+
+import numpy as np
+
+from parity import quiet
+
+
+@functools.cache
+def to(framework):
+    """A function that makes a value, and what is in it, a framework's."""
+    match framework:
+        case "torch":
+            import torch
+            torch.set_default_dtype(torch.float64)
+            array = torch.asarray
+        case "jax":
+            import jax
+            jax.config.update("jax_enable_x64", True)
+            array = jax.numpy.asarray
+        case "keras":
+            quiet.start_keras()
+            import keras
+            keras.config.set_floatx("float64")
+            array = keras.ops.convert_to_tensor
+        case _:
+            return lambda value: value
+    return functools.partial(through, np.ndarray, array)
+
+
+@functools.cache
+def back(framework):
+    """A function that makes a framework's arrays NumPy's, at any depth."""
+    match framework:
+        case "torch":
+            import torch
+            return functools.partial(
+                through, torch.Tensor, lambda one: one.detach().numpy())
+        case "jax":
+            import jax
+            return functools.partial(through, jax.Array, np.asarray)
+        case "keras":
+            import keras
+            return functools.partial(
+                through, type(keras.ops.zeros(1)),
+                keras.ops.convert_to_numpy)
+    return lambda value: value
+
+
+def through(kind, change, value):
+    """A value in which everything of a kind is changed."""
+    if isinstance(value, kind):
+        return change(value)
+    if type(value) in (list, tuple):
+        return type(value)(through(kind, change, one) for one in value)
+    if type(value) is dict:
+        return {key: through(kind, change, one) for key, one in value.items()}
+    return value
