@@ -218,7 +218,7 @@ lessons.picture(figure, "A map of the cosines between the rows of ten digits "
 # %% [markdown]
 # ## Exercises
 #
-# `parity exercise 1.1` writes a file to begin with, and `parity exercise 1.1
+# `parity lesson 1.1` writes a file to begin with, and `parity lesson 1.1
 # exercise_1_1.py` checks your answer.
 #
 # - **1.1** Encode a word with merges. Their order is the whole difficulty.

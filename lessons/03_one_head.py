@@ -161,7 +161,7 @@ assert np.isclose((shifted / shifted.sum())[0, 0], 1 / (1 + np.exp(-1)))
 # %% [markdown]
 # ## Exercises
 #
-# `parity exercise 3.1` writes a file to begin with, and `parity exercise 3.1
+# `parity lesson 3.1` writes a file to begin with, and `parity lesson 3.1
 # exercise_3_1.py` checks your answer.
 #
 # - **3.1** Equation 1, for any number of queries and keys.

@@ -1,8 +1,7 @@
-"""The command ``parity exercise``: tasks, and whether an answer is right."""
+"""``parity lesson N.M``: an exercise, and whether an answer is right."""
 
 import pathlib
 import sys
-from typing import Annotated, Optional
 
 import typer
 
@@ -11,38 +10,28 @@ from transformer_contract.files import FULL
 from parity.commands.shell import said
 
 
-def exercise(
-    ctx: typer.Context,
-    number: Annotated[Optional[str], typer.Argument(
-        metavar="[N.M]", help="Which one; without it, all are listed.",
-    )] = None,
-    file: Annotated[Optional[pathlib.Path], typer.Argument(
-        metavar="[FILE]", help="The answer to check.")] = None,
-    seconds: Annotated[float, typer.Option(
-        "--seconds", min=1, max=3600,
-        help="How long an answer may take.")] = 20,
-):
-    """An exercise of a lesson: its task, or whether an answer is right.
+def exercise(number, file, seconds, quiet):
+    """Print a task and write a file to begin with, or judge an answer.
 
-    With a number alone, print the task and write a file to begin with. With a
-    file as well, call its function on several inputs and hold what it returns
+    A file's function is called on several inputs, and what it returns is held
     against the reference. Exit status: 0 the answer is right, 1 it is not, or
     raises, or does not end; 2 the file cannot be used.
+
+    Args:
+        number: the exercise's, such as "4.1".
+        file: the answer, or None.
+        seconds: how long it may take.
+        quiet: whether nothing is shown of what it prints.
     """
     from parity.course import answer, judge
-    from parity.course.exercise import by_number, exercises
-    if number is None:
-        for each in exercises().values():
-            print(f"{each.number:5} {each.title}")
-        return
+    from parity.course.exercise import by_number
     task = by_number(number)
     if file is None:
         _begun(task)
         return
     if not file.is_file():
         raise InputError(f"there is no file {str(file)!r}; write one with "
-                         f"'parity exercise {number}'.")
-    quiet = bool(ctx.find_root().params.get("quiet"))
+                         f"'parity lesson {number}'.")
     status, sentence = answer.verdict(task, file, seconds, not quiet)
     if status == judge.UNUSABLE:
         said(sentence)
@@ -70,4 +59,4 @@ def _begun(task):
         raise InputError(f"'{path}' cannot be written here "
                          f"({error.strerror}); go to a folder of your own."
                          ) from None
-    print(f"  parity exercise {task.number} {path}")
+    print(f"  parity lesson {task.number} {path}")

@@ -144,7 +144,7 @@ def test_a_told_end_ends_the_answer(tmp_path, name):
                    ".with_name('pid').write_text(str(os.getpid()))\n"
                    "while True:\n    pass\n")
     process = subprocess.Popen(
-        [sys.executable, "-m", "parity", "exercise", "4.1", str(path)],
+        [sys.executable, "-m", "parity", "lesson", "4.1", str(path)],
         # a shell's nohup hands on that it is ignored
         preexec_fn=lambda: signal.signal(
             getattr(signal, name), signal.SIG_DFL),
@@ -185,10 +185,10 @@ def waited(read):
 def test_quiet_tells_what_is_wrong(tmp_path, capfd):
     path = written(tmp_path, "print('noise')\n"
                    + (EXERCISES / "4_1.py").read_text("utf-8"))
-    done = invoke("--quiet", "exercise", "4.1", path)
+    done = invoke("--quiet", "lesson", "4.1", path)
     assert done.exit_code == 1 and done.stdout == ""
     assert "causal_mask is not written yet" in done.stderr
-    assert invoke("--quiet", "exercise", "4.1", MASK).output == ""
+    assert invoke("--quiet", "lesson", "4.1", MASK).output == ""
     assert "noise" not in "".join(capfd.readouterr())
 
 
@@ -198,7 +198,7 @@ def test_quiet_tells_what_is_wrong(tmp_path, capfd):
 def test_what_is_no_file_is_not_begun(tmp_path, monkeypatch, make):
     monkeypatch.chdir(tmp_path)
     make(pathlib.Path("exercise_4_1.py"))
-    done = invoke("exercise", "4.1")
+    done = invoke("lesson", "4.1")
     assert done.exit_code == 2 and "is no file; move it" in done.stderr
 
 
@@ -208,36 +208,37 @@ def test_a_folder_that_cannot_be_written(tmp_path, monkeypatch):
     folder.mkdir()
     monkeypatch.chdir(folder)
     folder.rmdir()
-    done = invoke("exercise", "4.1")
+    done = invoke("lesson", "4.1")
     assert done.exit_code == 2 and "cannot be written here" in done.stderr
-    assert invoke("exercise", "4.1", MASK).exit_code == 0
+    assert invoke("lesson", "4.1", MASK).exit_code == 0
 
 
 def test_the_command(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    listed = invoke("exercise")
+    listed = invoke("lesson")
     assert listed.exit_code == 0
-    assert len(listed.output.splitlines()) == len(exercises())
-    begun = invoke("exercise", "4.1")
+    assert all(f"    {each.number:5} {each.title}\n" in listed.output
+               for each in exercises().values())
+    begun = invoke("lesson", "4.1")
     assert begun.exit_code == 0 and "True means" in begun.output
     path = tmp_path / "exercise_4_1.py"
     assert path.read_text("utf-8") == exercises()["4.1"].start
-    unwritten = invoke("exercise", "4.1", path)
+    unwritten = invoke("lesson", "4.1", path)
     assert unwritten.exit_code == 1
     assert "causal_mask is not written yet" in unwritten.output
     path.write_text("import numpy as np\ndef causal_mask(length):\n"
                     "    return np.tri(length, k=1, dtype=bool)[None, None]\n")
-    assert "left as it is" in invoke("exercise", "4.1").output
+    assert "left as it is" in invoke("lesson", "4.1").output
     assert "np.tri" in path.read_text("utf-8")
-    wrong = invoke("exercise", "4.1", path)
+    wrong = invoke("lesson", "4.1", path)
     assert wrong.exit_code == 1
     assert "“causal mask off by one, to the future”" in wrong.output
-    right = invoke("exercise", "4.1", SOLUTIONS / "4_1.py")
+    right = invoke("lesson", "4.1", SOLUTIONS / "4_1.py")
     assert right.exit_code == 0 and "4.1 is right" in right.output
 
 
 @pytest.mark.parametrize("words", [
     ["4.9"], ["four"], ["4.1", "nowhere.py"], ["4.1", "."]])
 def test_what_is_not_there_is_told(words):
-    done = invoke("exercise", *words)
+    done = invoke("lesson", *words)
     assert done.exit_code == 2 and done.output.startswith("parity: ")
