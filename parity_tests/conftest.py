@@ -1,9 +1,12 @@
 """Fixtures: the engines that can run here; and which tests are run."""
 
+import argparse
 import functools
 import gc
+import hashlib
 import os
 import random
+import re
 import shutil
 import sys
 import tempfile
@@ -32,17 +35,39 @@ def pytest_addoption(parser):
     parser.addoption(
         "--sample", metavar="SEED",
         help="of the tests marked long, run those that this text draws")
+    parser.addoption(
+        "--shard", metavar="K/N", type=shard,
+        help="of N parts of the tests, about equal, run the K-th alone")
+
+
+def shard(words):
+    """The numbers K and N of "K/N", with 1 <= K <= N."""
+    found = re.fullmatch(r"(\d{1,4})/(\d{1,4})", words)
+    numbers = tuple(map(int, found.groups())) if found else (0, 0)
+    if not 1 <= numbers[0] <= numbers[1]:
+        raise argparse.ArgumentTypeError(
+            f"{words!r} is no part; give one such as 1/4.")
+    return numbers
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leave out the long tests that the sample's seed does not draw."""
-    seed = config.getoption("sample")
-    if seed is None:
-        return
-    left = [item for item in items if not drawn(seed, item)]
-    config.hook.pytest_deselected(items=left)
-    left = set(left)
-    items[:] = [item for item in items if item not in left]
+    """Leave out the long tests that the sample's seed does not draw, and those
+    of other shards. A test stays in its shard whatever tests are added."""
+    seed, part = config.getoption("sample"), config.getoption("shard")
+    run, left = [], []
+    for item in items:
+        out = seed is not None and not drawn(seed, item) or (
+            part is not None and part_of(item, part[1]) != part[0])
+        (left if out else run).append(item)
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = run
+
+
+def part_of(item, parts):
+    """In which of so many parts a test is, from 1 on."""
+    digest = hashlib.sha256(item.nodeid.encode()).digest()
+    return int.from_bytes(digest[:8], "big") % parts + 1
 
 
 def drawn(seed, item):
