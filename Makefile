@@ -3,7 +3,8 @@
 #
 #   make parity    run the reference and the three ports, compare every step
 #   make test      run the tests; of the long ones a sample, by the commit
-#   make test-all  run every test
+#   make test-all  run every test; with SHARD=1/4 a quarter of them: of the
+#                  four each runs in a job of its own, or one after another
 #
 # And for those who make releases:
 #
@@ -20,6 +21,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 EXTRAS ?= all,test,peers
 ARGS ?=
+SHARD ?=
 SEED ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo none)
 PYTEST := OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n auto \
           --dist worksteal --durations 10
@@ -44,7 +46,7 @@ test: $(READY) .venv/.mlx
 	@$(PYTEST) --sample=$(SEED) $(ARGS)
 
 test-all: $(READY) .venv/.mlx
-	@$(PYTEST) $(ARGS)
+	@$(PYTEST) $(if $(SHARD),--shard=$(SHARD)) $(ARGS)
 
 test-versions:
 	@$(PYTHON) -m parity_tests.support.versions docs/versions.md $(ARGS)

@@ -1,4 +1,4 @@
-"""All that is timed, in rows of one kind: what ``parity bench`` prints.
+"""All that is timed, in rows of one kind: what ``python -m benchmarks`` prints.
 
 A row has "work", "implementation", "form", "peer", "time" in seconds, "ratio"
 to the peer's, "limit", which is the share of the time that the machine's limit
@@ -321,7 +321,7 @@ def write_page(path, rows, lines, parts):
         sections.append(tables_page.Section(
             "notes", "Notes", lines=list(dict.fromkeys(lines))))
     tables_page.write(
-        path, "parity bench", "Times",
+        path, "python -m benchmarks", "Times",
         "Times of one run, each implementation validated before it was timed. "
         "A ratio below 1 is quicker than the peer; a bar ends at "
         f"{tables_page.FARTHEST} times.", sections)

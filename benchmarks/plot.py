@@ -15,7 +15,7 @@ def draw(rows, path):
     """Draw every row's ratio to its peer, work by work, with a line at 1.
 
     Args:
-        rows: as ``parity bench`` prints them.
+        rows: as ``python -m benchmarks`` prints them.
         path: a .png, .svg or .pdf file, written whole or not at all.
     """
     from matplotlib.figure import Figure

@@ -203,5 +203,5 @@ lessons.picture(figure, "Where the four heads of the last layer look in the "
 # - **5.3** Pack three kernels and biases for `torch.nn.MultiheadAttention`.
 #
 # In the code: `split` and `merge` in `reference_numpy/attention.py`; R14 in
-# RULINGS.md says which columns are whose, and `parity differences` what each
-# framework stores.
+# RULINGS.md says which columns are whose, and `parity check differences` what
+# each framework stores.

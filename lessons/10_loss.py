@@ -216,4 +216,4 @@ assert np.abs(by_hand - numbers).max() < 1e-9
 #
 # In the code: `reference_numpy/loss.py` and
 # `transformer_contract/smoothing.py`; R22 and R23 in RULINGS.md. `parity
-# differences` shows what each framework does.
+# check differences` shows what each framework does.

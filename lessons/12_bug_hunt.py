@@ -367,4 +367,4 @@ else:
 #
 # Then put a mistake of your own into `Port`: GELU for ReLU, the norm before the
 # sum, a bias left out. `parity check --html report.html` shows such a
-# divergence as a page, and `parity faults` the whole catalogue.
+# divergence as a page, and `parity check faults` the whole catalogue.

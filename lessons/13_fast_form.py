@@ -286,6 +286,6 @@ assert len(gains) == 6
 # - A fast form is a second program. It needs a first one that is plainly right.
 # - Most gains are less memory: fewer arrays, read in longer rows, not kept.
 # - Measure in turn, as a ratio; what is near 1 is noise. Keep only what pays.
-# - `parity bench --profile` says where the time goes now.
+# - `python -m benchmarks --profile` says where the time goes now.
 #
 # In the code: `fast/` in all four folders, and `benchmarks/README.md`.

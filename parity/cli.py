@@ -12,9 +12,9 @@ from typing import Annotated
 import typer
 
 from parity.commands import (
-    bench, check, compare, convert, dialects, differences, doctor, exercise,
-    faults, invariance, ledger, lesson, matrix, quality, read, shards,
-    translate, vectors, weights)
+    check, compare, convert, dialects, differences, doctor, exercise, faults,
+    invariance, ledger, lesson, matrix, quality, read, shards, translate,
+    vectors, weights)
 from parity.commands import train as training
 from parity.commands.shell import Commands
 
@@ -33,8 +33,7 @@ One Transformer in NumPy, PyTorch, Keras and JAX, proved to be the same. Try:
   parity check --preset lesson          compare every step of all four
   parity translate "20 November 2026"   ask the trained model
   parity read --serve                   read the four side by side, with values
-  parity dump model.py:make --out a     store what your model computes; then
-  parity compare a b                    say where two models diverge, and why
+  parity compare a.py:make b.py:make    say where two models diverge, and why
   parity invariance model.py:make       in other batches, and with its cache
   parity doctor                         what is installed here
   parity --help                         every command
@@ -65,41 +64,58 @@ def main(
 GROUPS: dict[str, dict[Callable, str]] = {
     "Debug your own models": {
         compare.compare: "Say whether two models differ, where and why.",
+        compare.dump: "Store what a model computes, to compare later.",
         invariance.invariance: "Ask one in other batches, padded, cached.",
-        convert.convert: "Find which weight of one is which of another.",
-        compare.dump: "Store what a model computes, to compare later."},
+        convert.convert: "Find which weight of one is which of another."},
     "Check the four": {
-        check.check: "Compare every step of every port, and more.",
-        matrix.matrix: "Compare what is compiled, exported, on devices.",
-        vectors.vectors: "Replay numbers that other systems computed.",
-        faults.faults: "Put each known fault into a port, and find it.",
-        shards.shards: "Compare a model where it lies, on many devices.",
-        ledger.ledger: "Compare errors with those recorded.",
-        bench.bench: "Time the four, beside other libraries."},
+        check.check: "Compare every step of every port, and more."},
     "Read and teach": {
         read.read: "Write pages with the four side by side.",
         lesson.lesson: "Run a lesson.",
-        exercise.exercise: "Give an exercise, or check an answer.",
-        differences.differences: "Show what frameworks do differently."},
+        exercise.exercise: "Give an exercise, or check an answer."},
     "Use models": {
         translate.translate: "Answer texts by the models that come along.",
-        training.train: "Train a model, alike in every port.",
-        training.curves: "Draw the learning curves of runs.",
-        translate.tokenizer: "Train a tokenizer from text.",
-        quality.quality: "Say how good the models that come along are.",
-        weights.weights: "Make the files that come along again."},
+        training.train: "Train a model, alike in every port."},
     "Models of other systems": {
         dialects.dialects: "Say how their Transformers differ from ours.",
-        dialects.fetch: "Fetch a trained model inside a package.",
+        dialects.import_: "Make one of theirs one of ours, for all four.",
         dialects.run: "Answer texts or sounds with it.",
-        dialects.import_: "Make it one of ours, for all four.",
         dialects.export: "Write one of ours as they store it."},
     "This machine": {
         doctor.doctor: "Say what is installed, and what is too old."},
 }
 
+#: What belongs to a command and is called by two words, such as check vectors.
+PARTS: dict[Callable, dict[Callable, str]] = {
+    check.check: {
+        vectors.vectors: "Replay numbers that other systems computed.",
+        matrix.matrix: "Compare what is compiled, exported, on devices.",
+        faults.faults: "Put each known fault into a port, and find it.",
+        shards.shards: "Compare a model where it lies, on many devices.",
+        ledger.ledger: "Compare errors with those recorded.",
+        differences.differences: "Show what frameworks do differently."},
+    training.train: {
+        training.curves: "Draw the learning curves of runs.",
+        quality.quality: "Say how good the models that come along are.",
+        translate.tokenizer: "Train a tokenizer from text.",
+        weights.weights: "Make the files that come along again."},
+}
+
+
+def name_of(function: Callable, *first: str) -> str:
+    """What a function is called on the command line, behind other words."""
+    return " ".join((*first, function.__name__.rstrip("_")))
+
+
 for group, functions in GROUPS.items():
     for function, line in functions.items():
-        app.command(function.__name__.rstrip("_"), short_help=line,
-                    rich_help_panel=group)(function)
-app.command(hidden=True)(invariance.cache)
+        first = name_of(function)
+        parts = PARTS.get(function, {})
+        listed = [f"  parity {name_of(part, first):18} {about}"
+                  for part, about in parts.items()]
+        app.command(
+            first, short_help=line, rich_help_panel=group,
+            epilog="\n".join(["\b", "And, each with a --help of its own:",
+                              *listed]) if parts else None)(function)
+        for part, about in parts.items():
+            app.command(name_of(part, first), short_help=about)(part)

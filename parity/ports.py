@@ -123,8 +123,10 @@ def absent(name):
 def without_steps(name):
     """NotChecked if what a port runs on shows no single step, or else None."""
     if backend(name) == "openvino":
-        return NotChecked(name, "OpenVINO runs nothing step by step; parity "
-                                "matrix --backend openvino compares outputs")
+        return NotChecked(
+            name,
+            "OpenVINO runs nothing step by step; parity check matrix --backend "
+            "openvino compares outputs")
     return None
 
 

@@ -1,9 +1,12 @@
 """Fixtures: the engines that can run here; and which tests are run."""
 
+import argparse
 import functools
 import gc
+import hashlib
 import os
 import random
+import re
 import shutil
 import sys
 import tempfile
@@ -36,16 +39,40 @@ def pytest_addoption(parser):
         "--port", metavar="NAME", action="append", default=[],
         help="only ask this port, such as torch, or numpy; repeat it. All "
              "that are installed by default")
+    parser.addoption(
+        "--shard", metavar="K/N", type=shard,
+        help="of N parts of the tests, about equal, run the K-th alone")
+
+
+def shard(words):
+    """The numbers K and N of "K/N", with 1 <= K <= N."""
+    found = re.fullmatch(r"(\d{1,4})/(\d{1,4})", words)
+    numbers = tuple(map(int, found.groups())) if found else (0, 0)
+    if not 1 <= numbers[0] <= numbers[1]:
+        raise argparse.ArgumentTypeError(
+            f"{words!r} is no part; give one such as 1/4.")
+    return numbers
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leave out other ports' tests, and long ones that are not drawn."""
-    seed, names = config.getoption("sample"), config.getoption("port")
+    """Leave out long tests that are not drawn, other ports', other shards'.
+
+    A test stays in its shard whatever tests are added.
+    """
+    seed, names, part = map(config.getoption, ("sample", "port", "shard"))
     left = {item for item in items if not (
         (seed is None or drawn(seed, item))
-        and (not names or port_of(item) in names))}
-    config.hook.pytest_deselected(items=[*left])
-    items[:] = [item for item in items if item not in left]
+        and (not names or port_of(item) in names)
+        and (part is None or part_of(item, part[1]) == part[0]))}
+    if left:
+        config.hook.pytest_deselected(items=[*left])
+        items[:] = [item for item in items if item not in left]
+
+
+def part_of(item, parts):
+    """In which of so many parts a test is, from 1 on."""
+    digest = hashlib.sha256(item.nodeid.encode()).digest()
+    return int.from_bytes(digest[:8], "big") % parts + 1
 
 
 def port_of(item):

@@ -47,7 +47,7 @@ def _added(state, name, array):
     """A CRC-32 that goes on over one more array."""
     array = np.ascontiguousarray(array)
     state = zlib.crc32(f"{name} {array.dtype} {array.shape}\n".encode(), state)
-    return zlib.crc32(array.reshape(-1).view(np.uint8), state)
+    return zlib.crc32(array.reshape(-1).view(np.uint8).data, state)
 
 
 def _canonical(metadata):

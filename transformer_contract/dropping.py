@@ -30,7 +30,8 @@ def places(config, batch, source, target):
         return {}
     d, f, h = config.d_model, config.d_ff, config.n_heads
     inside = "gated" if config.gated else "activated"
-    stacks, shapes = {}, {}
+    stacks: dict[str, tuple[int, int, dict[str, int]]] = {}
+    shapes: dict[str, tuple[int, ...]] = {}
     if config.stacks != "decoder":
         shapes["source_positions.dropout"] = (batch, source, d)
         stacks["encoder"] = (config.n_encoder_layers, source,

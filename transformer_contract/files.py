@@ -15,9 +15,11 @@ import pathlib
 import shutil
 import sys
 import tempfile
+import types
 
 from transformer_contract.errors import InputError
 
+fcntl: types.ModuleType | None
 try:
     import fcntl
 except ImportError:  # not on Windows, where nothing is locked

@@ -36,8 +36,9 @@ def scaled_step(trainer, engine, random, clip, source, target, skipped=None):
         source, read, *masks.values(), labels))
     key = random.fold_in(random.fold_in(random.fold_in(
         random.key(training.seed), "dropout"), trainer.step + 1), 0)
+    batch, length = source.shape
     drawn = trainer.draw(key, places(
-        model.config, *source.shape, read.shape[1]))
+        model.config, batch, length, read.shape[1]))
     scale = trainer.scale.value
     loss, gradients = engine.loss_and_gradients(
         model, inputs, labels, drawn, scale)

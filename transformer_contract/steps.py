@@ -96,14 +96,14 @@ def read_steps(path):
         if not _ANY.match(text):
             continue
         forward, backward = _FORWARD.match(text), _BACKWARD.match(text)
-        if not (forward or backward):
+        match = forward or backward
+        if not match:
             raise ValueError(f"{path}:{number}: not a step marker: {text}")
         after = next((s for s in statements if s.lineno > number), None)
         if after is None:
             raise ValueError(f"{path}:{number}: no statement follows")
         owner = next((name for first, last, name in owners
                       if first <= number <= last), "")
-        match = forward or backward
         steps.append(MarkedStep(
             owner=owner,
             number=int(match[1]),

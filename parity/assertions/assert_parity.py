@@ -192,7 +192,7 @@ def _leaf(name, actual, expected, own, dtype, limit, zero_scale):
             values = array[index], truth[index]
         hint = hint_of(array, truth, difference, required, dtype, framework)
     return NamedDifference(
-        *dataclasses.astuple(difference), name=name, shape=truth.shape,
+        **dataclasses.asdict(difference), name=name, shape=truth.shape,
         dtype=required, framework=framework, index=index, values=values,
         hint=hint)
 

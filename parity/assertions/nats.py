@@ -163,13 +163,12 @@ def nats(logits_a: Any, logits_b: Any, ids: Any, counted: Any = None,
                 f"{logits[row, place].max()}, so that no token has a "
                 "probability there; find what made it.")
     at = np.where(counted, ids, 0)[..., None]
-    log_p = [np.where(counted, np.take_along_axis(
-        rule.log_p(logits), at, -1)[..., 0], 0.0) for logits in (one, two)]
+    in_a, in_b = (np.where(counted, np.take_along_axis(
+        rule.log_p(logits), at, -1)[..., 0], 0.0) for logits in (one, two))
     with np.errstate(invalid="ignore"):
-        gap = np.where(log_p[0] == log_p[1], 0.0,
-                       np.abs(log_p[0] - log_p[1]))
+        gap = np.where(in_a == in_b, 0.0, np.abs(in_a - in_b))
     worst = np.unravel_index(int(gap.argmax()), gap.shape)
-    return Nats(rule, *log_p, counted, float(gap[worst]),
+    return Nats(rule, in_a, in_b, counted, float(gap[worst]),
                 tuple(map(int, worst)))
 
 

@@ -1,8 +1,8 @@
 """What a cause is: a name, a sentence, a formula, and a way into a port.
 
 A cause is written down once, among its topic's in ``parity/causes/faults``,
-and that is all: ``parity faults`` puts it into every port, ``parity check``
-recognises it there, ``parity compare`` names it in anybody's model,
+and that is all: ``parity check faults`` puts it into every port, ``parity
+check`` recognises it there, ``parity compare`` names it in anybody's model,
 ``parity.assert_parity`` hints at it, and docs/causes.md lists it. Where a
 cause cannot be put into a port, or not be told from two traces, it says why;
 and two arrays alone hint at those only that ``hinted`` tells.

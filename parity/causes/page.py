@@ -6,9 +6,9 @@ HEAD = """# What goes wrong
 
 Every cause that this project knows, by topic. Each is written down once, in
 `parity/causes/faults/`, and from there it is put into our ports by
-`parity faults`, named by `parity check`, found in anybody's model by
+`parity check faults`, named by `parity check`, found in anybody's model by
 `parity compare`, and hinted at by `parity.assert_parity`.
-`parity faults --markdown docs/causes.md` writes this page.
+`parity check faults --markdown docs/causes.md` writes this page.
 
 The third column is the case and the step at which our ports show it first, the
 fourth what a comparison of two traces says. A cause that two arrays show by

@@ -47,8 +47,8 @@ reference's outputs on a padded batch: the batch as `in.*`, the outputs as
 `out.*`. No scale is 1 and no bias is 0, so that leaving one out changes the
 outputs. `SHA256SUMS` has the hashes.
 
-`parity weights` makes these files; `parity weights --check` says whether they
-are what the command would make now.
+`parity train weights` makes these files; `parity train weights --check` says
+whether they are what the command would make now.
 
 `dates.*` is a trained model, from dates as people write them, in 25 languages,
 to ISO 8601, made by `parity train dates --port jax --every 250 --average 3` (64
@@ -74,8 +74,8 @@ train phrases --port torch` (3600 steps of 64 pairs, float32, 1.2 million
 parameters) and answers 4,101 of 4,299 test strings exactly. Two in 15 of the
 texts that it was trained on are of words that are none, with any answer, so
 that it is in doubt about such. Its files are those of the dates, with the curve
-of one implementation. `parity quality` says what it gets wrong, and whether it
-knows.
+of one implementation. `parity train quality` says what it gets wrong, and
+whether it knows.
 
 | preset | arrays | parameters | SHA-256 of the file |
 |---|---:|---:|---|

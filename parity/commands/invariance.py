@@ -1,23 +1,20 @@
-"""The command ``parity invariance``, and its old part ``parity cache``."""
+"""The command ``parity invariance``."""
 
 from typing import Annotated, Optional
 
 import typer
 
-from transformer_contract.errors import InputError
 from transformer_contract.files import check_writable, write_json
 from parity import ports
 from parity.commands.options import Json
 from parity.commands.scripts import call_script, function_of, running
 from parity.commands.shell import told_plainly
 
-Target = Annotated[str, typer.Argument(
-    metavar="SCRIPT.py:FUNCTION", help="A function without parameters that "
-    "returns (model, inputs) or (model, inputs, keywords).")]
-
 
 def invariance(
-    target: Target,
+    target: Annotated[str, typer.Argument(
+        metavar="SCRIPT.py:FUNCTION", help="A function without parameters that "
+        "returns (model, inputs) or (model, inputs, keywords).")],
     way: Annotated[Optional[list[str]], typer.Option(
         metavar="NAME", help="twice, alone, beside, permuted, larger, right, "
         "left: of batches; cache, or of it: tokens, chunks, prompt, reused, "
@@ -53,16 +50,3 @@ def invariance(
     if json_file:
         write_json(json_file, responses.as_json())
     raise typer.Exit(responses.status)
-
-
-def cache(
-    target: Annotated[str, typer.Argument(metavar="SCRIPT.py:FUNCTION")] = "",
-    step: Annotated[Optional[str], typer.Option(metavar="NAME")] = None,
-    json_file: Json = None,
-):
-    """The old name of ``parity invariance --way cache``."""
-    with told_plainly():
-        raise InputError(
-            "parity cache is now a part of parity invariance; write parity "
-            f"invariance {target or 'SCRIPT.py:FUNCTION'} --way cache"
-            f"{f' --step {step}' if step else ''}.")

@@ -1,4 +1,4 @@
-"""The command ``parity ledger``: no error grows unseen."""
+"""The command ``parity check ledger``: no error grows unseen."""
 
 import gc
 import math

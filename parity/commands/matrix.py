@@ -1,4 +1,5 @@
-"""``parity matrix``: every implementation, wherever and however it runs."""
+"""``parity check matrix``: every implementation, however and wherever it runs.
+"""
 
 import dataclasses
 import pathlib

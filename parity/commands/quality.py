@@ -1,4 +1,4 @@
-"""The command ``parity quality``."""
+"""The command ``parity train quality``."""
 
 from typing import Annotated, Optional
 

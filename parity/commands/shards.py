@@ -1,4 +1,4 @@
-"""``parity shards``: what a check of very many devices costs, simulated."""
+"""``parity check shards``: a check on very many devices, simulated."""
 
 from typing import Annotated, Optional
 

@@ -37,8 +37,34 @@ GONE = {"mutate": "mutate is cosmic-ray's work now; run cosmic-ray init "
 LONGEST = 2000
 
 
+#: What earlier versions called a command -> what it is called now.
+OLD_NAMES = {
+    **{name: f"parity check {name}" for name in (
+        "vectors", "matrix", "faults", "shards", "ledger", "differences")},
+    **{name: f"parity train {name}" for name in (
+        "curves", "quality", "tokenizer", "weights")},
+    "fetch": "parity import",
+    "cache": "parity invariance --way cache",
+    "bench": "python -m benchmarks, in a clone",
+}
+
+
 class Commands(TyperGroup):
-    """The commands; what they raise becomes an exit status."""
+    """The commands; what they raise becomes an exit status.
+
+    A name may be two words, such as "check vectors". It is then listed in the
+    help of the command of its first word.
+    """
+
+    def resolve_command(self, ctx, args):
+        """Find the command of the first two words, or of the first."""
+        two = " ".join(args[:2])
+        if len(args) > 1 and two in self.commands:
+            return two, self.commands[two], args[2:]
+        if args[0] in OLD_NAMES and args[0] not in self.commands:
+            said(f"parity {args[0]} is now called {OLD_NAMES[args[0]]}; write "
+                 "that instead.")
+        return super().resolve_command(ctx, args)
 
     def main(self, *args, **more):
         """Run a command; of a mistake of ours print all, and exit with 70."""
@@ -71,7 +97,7 @@ class Commands(TyperGroup):
         groups = {}
         for name in self.list_commands(ctx):
             command = self.get_command(ctx, name)
-            if not command.hidden:
+            if " " not in name:
                 groups.setdefault(command.rich_help_panel, []).append(
                     (name, command.short_help or command.help))
         for group, rows in groups.items():

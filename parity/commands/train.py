@@ -1,4 +1,4 @@
-"""The commands ``parity train`` and ``parity curves``."""
+"""The commands ``parity train`` and ``parity train curves``."""
 
 import contextlib
 import dataclasses

@@ -1,4 +1,4 @@
-"""The commands ``parity translate`` and ``parity tokenizer``."""
+"""The commands ``parity translate`` and ``parity train tokenizer``."""
 
 import pathlib
 from typing import Annotated, Optional

@@ -1,4 +1,4 @@
-"""``parity vectors``: numbers that other systems computed."""
+"""``parity check vectors``: numbers that other systems computed."""
 
 import pathlib
 from typing import Annotated

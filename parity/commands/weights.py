@@ -1,4 +1,4 @@
-"""``parity weights``: the shipped weight files."""
+"""``parity train weights``: the shipped weight files."""
 
 import pathlib
 from typing import Annotated, Optional

@@ -135,13 +135,17 @@ def card_of(comparison):
 def _cause(count, each):
     """A CardCause of an Explanation that is identified."""
     places = [(each.a, each.b), *each.also]
-    return CardCause(count, *map(visible, (
-        each.cause, _where(places, getattr(each, "part", "")),
-        each.in_a, each.in_b, _line(each, "a"), _line(each, "b"),
-        each.expression_a, each.expression_b, each.proof or _replayed(each),
-        each.write)),
-        tuple(map(visible, [*([] if each.place_b else each.known[:1]),
-                            *each.legend()])))
+    words = {
+        "what": each.cause,
+        "where": _where(places, getattr(each, "part", "")),
+        "in_a": each.in_a, "in_b": each.in_b,
+        "place_a": _line(each, "a"), "place_b": _line(each, "b"),
+        "expression_a": each.expression_a, "expression_b": each.expression_b,
+        "proof": each.proof or _replayed(each), "write": each.write}
+    evidence = [*([] if each.place_b else each.known[:1]), *each.legend()]
+    return CardCause(
+        count, **{name: visible(text) for name, text in words.items()},
+        evidence=tuple(map(visible, evidence)))
 
 
 def _line(each, side):
@@ -182,7 +186,8 @@ def _replayed(each):
 
 def _unidentified(lost):
     """A CardCause of each that is not identified, each sentence once."""
-    made, said, room = [], set(), EVIDENCE
+    made: list[CardCause] = []
+    said, room = set(), EVIDENCE
     for each in lost:
         known = dict.fromkeys([*each.known, *each.legend()])
         fresh = [visible(words) for words in known if words not in said]

@@ -48,7 +48,7 @@ def _is_wrong(mark):
 
 def agreeing(rows):
     """{path of a step in a: whether its outputs agree}, as computed."""
-    verdicts = {}
+    verdicts: dict[str, bool] = {}
     for row in sorted(rows, key=lambda row: row.order):
         if row.part == OUTPUT and row.counted and row.verdict != ZERO:
             verdicts[row.a] = verdicts.get(row.a, True) and not row.diverges
@@ -177,7 +177,8 @@ def _marked(space, mark):
 
 def _cut(made, room):
     """Pieces until the room is full, then "…"."""
-    kept, used = [], 0
+    kept: list[tuple[str, str]] = []
+    used = 0
     for text, style in made:
         if used + len(text) > room - 2:
             return [*kept, (" …", "dim")]

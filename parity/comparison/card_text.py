@@ -189,7 +189,7 @@ def at_numbers(cause):
 
 def _with_few_gaps(blocks):
     """The blocks; what is alike between two others only if it is long."""
-    made = []
+    made: list[tuple[bool, list[str]]] = []
     for i, (alike, parts) in enumerate(blocks):
         short = alike and 0 < i < len(blocks) - 1 and len(
             [token for token in TOKEN.findall(parts[0])
@@ -206,7 +206,8 @@ def _expressions(cause, labels, column, places, width):
     """Both expressions, one above the other, and what differs marked."""
     room = width - INDENT - column - max(
         len(place) + 2 if place else 0 for place in places)
-    one, two, marks = window(*marked(cause), room)
+    one, two, marks = marked(cause)
+    one, two, marks = window(one, two, marks, room)
     for label, words, place in zip(labels, (one, two), places):
         spans, at = [], 0
         for start, end in marks:

@@ -94,18 +94,17 @@ def compare(a: Trace, b: Trace, names: NameMap | None = None,
     local = b.live if local is None else local
     check_comparable(a, b, dtype)
     part = None if layers is None else chosen(layers, a)
-    suggested = names is None
-    names = suggest(a, b) if suggested else names
-    notes = [*check_inputs(a, b, names), *names.notes,
-             *_notes(a, b, names, dtype)]
+    pairs = suggest(a, b) if names is None else names
+    notes = [*check_inputs(a, b, pairs), *pairs.notes,
+             *_notes(a, b, pairs, dtype)]
     expects = dtype or a.dtype
     comparing = _Comparing(a, b, limit, dtype, expects)
-    notes += comparing.tie(names.parameters)
-    notes += comparing.frozen(names.parameters)
-    rows = [row for pair in names.parameters
+    notes += comparing.tie(pairs.parameters)
+    notes += comparing.frozen(pairs.parameters)
+    rows = [row for pair in pairs.parameters
             if part is None or pair.a in part.parameters
             for row in comparing.parameter(pair)]
-    for pair in names.steps:
+    for pair in pairs.steps:
         if part is None or pair.a in part.steps:
             rows += comparing.step(pair, local)
     if part and not rows:
@@ -114,7 +113,7 @@ def compare(a: Trace, b: Trace, names: NameMap | None = None,
             "other layers, or a map.")
     rows.sort(key=lambda row: row.order)
     notes += comparing.notes
-    return Comparison(rows, names, notes, describe(a), describe(b), local,
+    return Comparison(rows, pairs, notes, describe(a), describe(b), local,
                       (a.content_hash, b.content_hash), comparing.left_out,
                       layers=part, partly=partly(a, b))
 
@@ -126,12 +125,14 @@ class _Comparing:
         self.a, self.b, self.dtype = a, b, dtype
         self.steps_a = {step.path: step for step in a.steps}
         self.steps_b = {step.path: step for step in b.steps}
-        self.forward, self.alone, self.gradient, self.weight = (
+        limits: tuple[float, float, float, float] = (
             model_limits(expects) if expects else (math.nan,) * 4)
+        self.forward, self.alone, self.gradient, self.weight = limits
         if limit is not None:
             self.forward = self.alone = self.gradient = limit
         self.diverged = []  # (began, ended) of the steps that diverged so far
-        self.owners = {}  # path of a parameter: when it was first used
+        #: Path of a parameter -> when it was first used.
+        self.owners: dict[str, int] = {}
         for step in sorted(a.steps, key=lambda step: -step.began):
             self.owners |= dict.fromkeys(step.parameters, step.began)
         self.notes = []
@@ -153,7 +154,7 @@ class _Comparing:
         self.tied = {}
         for side, other in (("a", "b"), ("b", "a")):
             mine, theirs = getattr(self, side), getattr(self, other)
-            groups = {}
+            groups: dict[str, list] = {}
             for pair in pairs:
                 one = mine.aliases.get(getattr(pair, side),
                                        getattr(pair, side))

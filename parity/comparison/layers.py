@@ -94,7 +94,8 @@ def chosen(asked, a):
         name = name_of(step.path)
         return names.index(name) if name else min(
             sum(ended < step.ended for ended in last), len(names) - 1)
-    places, owners = {}, {}
+    places: dict[str, int] = {}
+    owners: dict[str, int] = {}
     for step in a.steps:
         places[step.path] = number(step)
         for path in step.parameters:

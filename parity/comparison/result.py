@@ -256,6 +256,8 @@ class Comparison:
     def sentence(self):
         """The verdict in a sentence or two."""
         verdict, first = self.verdict, self.first
+        left = (self.layers.rest()
+                if self.layers is not None and self._partial else "")
         if verdict == NOTHING:
             return ("Nothing was compared: no pair of arrays has any numbers "
                     "but zeros.")
@@ -263,8 +265,8 @@ class Comparison:
             return (f"{self._in_float32()} That their gradients differ by "
                     "float32's rounding alone is likely and not shown: "
                     "compare these in two models without float32 inside.")
-        if verdict == INCOMPLETE and self._partial:
-            return f"{self._all}. {self.layers.rest()}"
+        if verdict == INCOMPLETE and left:
+            return f"{self._all}. {left}"
         if verdict == INCOMPLETE and self.partly:
             return (f"{self._all}, but of the models' outputs not all numbers "
                     f"are known: {'; '.join(self.partly)}.")
@@ -277,7 +279,7 @@ class Comparison:
         if verdict == MATCH:
             return (f"{self._all}, including "
                     f"the models' outputs{self._rearranged}.")
-        rest = f" {self.layers.rest()}" if self._partial else ""
+        rest = left and f" {left}"
         if verdict == FLOAT32:
             return self._in_float32() + rest
         return _sentence(first, self.rows) + rest

@@ -62,7 +62,7 @@ def read(path):
     if problem:
         raise InputError(
             f"{str(path)!r} is no matrix ({visible(problem)}); give what "
-            "parity matrix --json wrote.")
+            "parity check matrix --json wrote.")
     matrix.cells = [judged(cell) for cell in matrix.cells]
     return matrix
 

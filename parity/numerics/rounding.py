@@ -48,7 +48,7 @@ class Emulating(np.ndarray):
 class _Rounded(Emulating):
     """A float32 array whose operations round their results to ``stored``."""
 
-    stored = None
+    stored: np.dtype
 
     def emulated(self, result, ufunc, inputs):
         """The result, rounded."""

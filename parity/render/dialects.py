@@ -112,7 +112,7 @@ unlike the paper. `parity dialects A B` says in what two differ and how far
 their outputs part; `parity import` reads a model of any of them."""
 
 PUBLISHED = """\
-Trained weights inside ordinary packages, which `parity fetch` reads as a zip.
+Trained weights inside ordinary packages, which `parity import` reads as a zip.
 The original's own code ran beside ours in one process: ANNalog's from its
 package, rxnfp's pretrained BERT in transformers. In float64 logits differ by
 1e-15 (of ANNalog once its √d_k is not rounded), in float32 by 3e-7. The times

@@ -134,8 +134,8 @@ def page(demonstrations, versions):
         "port. Every answer below was found by running the framework"
         + (", or where it says so was recorded when it ran"
            if any(one.missing for one in demonstrations) else "") + "; "
-        "`parity differences --markdown FILE` writes this page, and a test "
-        "fails when a release answers differently.", "",
+        "`parity check differences --markdown FILE` writes this page, and a "
+        "test fails when a release answers differently.", "",
         found_with(versions), "",
         f"Effects are relative L2 distances unless they say otherwise. One "
         f"below {HIDDEN:g} is marked *hidden*: a comparison in float32 may "
@@ -157,7 +157,7 @@ def _section(one):
     """One difference: a heading, what it does, its answers, its effect."""
     lines = ["", f"### {one.known.name.replace('_', ' ')}", "",
              one.known.about, "", " ".join(filter(None, (
-                 f"`parity differences {one.known.name}`",
+                 f"`parity check differences {one.known.name}`",
                  in_words(one.known.name)))), "", "| who | answers |",
              "|---|---|"]
     for who, value in one.answers.items():

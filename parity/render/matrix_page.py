@@ -22,9 +22,9 @@ LOW = "forward", "float32"
 PAGE = """\
 # The matrix
 
-`parity matrix --markdown docs/matrix.md` writes this page. Each cell is the
-largest error of any tensor as a share of its limit, so that below 1 is a match;
-a dash is *not checked*, and says why below, or is no cell of that row.
+`parity check matrix --markdown docs/matrix.md` writes this page. Each cell is
+the largest error of any tensor as a share of its limit, so that below 1 is a
+match; a dash is *not checked*, and says why below, or is no cell of that row.
 
 {where}
 

@@ -13,11 +13,11 @@ LISTED = 12
 PAGE = """\
 # How good the shipped models are
 
-`parity quality --port all --each 10 --markdown docs/quality.md` writes this
-page; without `--each` all of the test sets are asked. No answer that is tested
-was trained on. An answer is right if every character of it is. It is *doubtful*
-if one of its tokens is less likely than a border, which was measured where the
-model was trained: of 200 right answers, one is.
+`parity train quality --port all --each 10 --markdown docs/quality.md` writes
+this page; without `--each` all of the test sets are asked. No answer that is
+tested was trained on. An answer is right if every character of it is. It is
+*doubtful* if one of its tokens is less likely than a border, which was measured
+where the model was trained: of 200 right answers, one is.
 """
 
 

@@ -16,10 +16,11 @@ HEADER = ("devices", "mesh", "shards", "in place: moved", "time",
 PAGE = """\
 # On thousands of devices
 
-`parity shards --markdown docs/shards.md` writes this page. [Meshes](meshes.md)
-says how a model on a few devices is compared: all arrays are put together and
-held against the reference, which computes the whole. On thousands of devices
-neither fits one machine. What is done there instead, on one host:
+`parity check shards --markdown docs/shards.md` writes this page.
+[Meshes](meshes.md) says how a model on a few devices is compared: all arrays
+are put together and held against the reference, which computes the whole. On
+thousands of devices neither fits one machine. What is done there instead, on
+one host:
 
 {table}
 

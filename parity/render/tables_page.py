@@ -1,7 +1,7 @@
 """A report that is tables, as one page that holds all it needs.
 
-``parity matrix`` and ``parity bench`` write theirs so, in the design of the
-reports of ``check`` and ``compare``.
+``parity check matrix`` and ``python -m benchmarks`` write theirs so, in the
+design of the reports of ``check`` and ``compare``.
 """
 
 import dataclasses
@@ -108,7 +108,7 @@ def write_matrix(path, matrix):
         lines=list(map(place_words, matrix.places))))
     word = (DIVERGENCE if matrix.divergences
             else MATCH if matrix.checked else "not checked")
-    write(path, "parity matrix", "The matrix",
+    write(path, "parity check matrix", "The matrix",
           f"Preset {matrix.preset}, at the size of a test. {summary(matrix)}.",
           sections, word)
 

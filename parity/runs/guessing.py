@@ -55,7 +55,7 @@ class Guesser:
         if not model.config.output_transform:
             raise InputError(
                 "the model has no head to guess masked tokens; its vectors "
-                "are the step memory, and parity vectors compares them.")
+                "are the step memory, and parity check vectors compares them.")
         if self.mask is None:
             raise InputError(f"the tokenizer has no token {MASK!r}; give the "
                              "model's own.")

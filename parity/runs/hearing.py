@@ -59,7 +59,7 @@ class Hearing:
 
 
 class Listener:
-    """A model of a folder that ``parity import`` or ``fetch`` made.
+    """A model of a folder that ``parity import`` made.
 
     Args:
         config, arrays, apart, description: as ``exchange.kept`` gives them.

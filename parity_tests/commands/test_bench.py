@@ -1,4 +1,4 @@
-"""``parity bench``: a tiny run of it, and what it refuses."""
+"""``python -m benchmarks``: a tiny run of it, and what it refuses."""
 
 import json
 import os
@@ -7,13 +7,20 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+from typer.testing import CliRunner
 
 from transformer_contract.shipped import ROOT
 from parity import ports
-from parity_tests.support.commands import invoke
 
 pytestmark = pytest.mark.skipif(
     not (ROOT / "benchmarks").is_dir(), reason="not in a checkout")
+
+
+def invoke(*words):
+    """What ``python -m benchmarks WORDS`` prints and answers."""
+    from benchmarks.__main__ import app
+    return CliRunner().invoke(app, words)
+
 
 FIELDS = {"work", "implementation", "form", "peer", "time", "ratio", "limit",
           "memory", "memory_ratio", "error"}
@@ -25,7 +32,7 @@ def test_a_quick_run_has_a_row_for_each(tmp_path):
     """In a process of its own, which it may pin and tell to be quick."""
     file = tmp_path / "bench.json"
     done = subprocess.run(
-        [sys.executable, "-m", "parity", "bench", "--quick", "--threads", "1",
+        [sys.executable, "-m", "benchmarks", "--quick", "--threads", "1",
          "--port", "torch", "--json", str(file)],
         cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -163,7 +170,7 @@ def test_what_is_off_leaves_the_other_works(monkeypatch, tmp_path):
     monkeypatch.setattr(command, "TIMED", {
         "attention": off, "loading": timed})
     path = tmp_path / "bench.json"
-    told = invoke("bench", "attention", "loading", "--json", str(path))
+    told = invoke("attention", "loading", "--json", str(path))
     assert told.exit_code == 1
     assert "Not timed: attention; torch is off by 2e-03" in told.output
     report = json.loads(path.read_text("utf-8"))
@@ -184,7 +191,7 @@ def test_a_table_of_markdown_is_replaced(monkeypatch, tmp_path):
 
     monkeypatch.setattr(command, "TIMED", {"generation": timed})
     page = tmp_path / "page.md"
-    words = "bench", "generation", "--threads", "2", "--markdown", str(page)
+    words = "generation", "--threads", "2", "--markdown", str(page)
     page.write_text("above\n")
     told = invoke(*words)
     assert told.exit_code == 2
@@ -218,6 +225,6 @@ A note.
     (("forward", "--longest", "64"), "--longest is of generation"),
 ])
 def test_what_it_does_not_know_is_refused(words, told):
-    found = invoke("bench", *words)
+    found = invoke(*words)
     assert found.exit_code == 2
     assert told in found.output

@@ -9,12 +9,14 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from parity import ports
 from parity.check.report import Report, Row
 from parity.cli import app
 from parity.commands import doctor
+from parity.commands.shell import OLD_NAMES
 from parity.numerics.comparator import MATCH, Difference
 from parity.render.terminal import counted
 from parity_tests.support.places import ROOT
@@ -86,9 +88,9 @@ def test_a_row_a_step(port):
 def test_plain_output_has_no_escapes():
     """Nothing moves and nothing is coloured where nobody watches."""
     done = subprocess.run(
-        [sys.executable, "-m", "parity", "vectors", "parity_tests/data/vectors",
-         "--port", "torch"], capture_output=True, text=True,
-        env={**os.environ, "NO_COLOR": "1"})
+        [sys.executable, "-m", "parity", "check", "vectors",
+         "parity_tests/data/vectors", "--port", "torch"],
+        capture_output=True, text=True, env={**os.environ, "NO_COLOR": "1"})
     assert done.returncode in (0, 4)
     assert "\x1b" not in done.stdout + done.stderr
     assert done.stderr == ""
@@ -105,7 +107,7 @@ def test_no_color_is_obeyed_on_a_terminal():
             environment["NO_COLOR"] = no_color
         terminal, theirs = pty.openpty()
         done = subprocess.Popen(
-            [sys.executable, "-m", "parity", "vectors",
+            [sys.executable, "-m", "parity", "check", "vectors",
              "parity_tests/data/vectors/notebook_feed_forward.safetensors",
              "--port", "torch"],
             stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
@@ -121,10 +123,10 @@ def test_no_color_is_obeyed_on_a_terminal():
     assert "\x1b[32m" not in shown["1"] and "match" in shown["1"]
 
 
-@pytest.mark.parametrize("command", ["check", "vectors", "weights"])
+@pytest.mark.parametrize("command", ["check", "check vectors", "train weights"])
 def test_help(command):
-    done = CliRunner().invoke(app, [command, "--help"])
-    assert done.exit_code == 0 and "Usage" in done.output
+    done = CliRunner().invoke(app, [*command.split(), "--help"])
+    assert done.exit_code == 0 and f"Usage: root {command} " in done.output
 
 
 def test_a_mistake_of_ours_is_70(monkeypatch):
@@ -214,6 +216,17 @@ def test_the_command_alone_shows_what_to_try():
         f"parity {doctor.version()}\n")
 
 
+@pytest.mark.parametrize("old, new", OLD_NAMES.items())
+def test_an_old_name_says_the_new_one(old, new):
+    """Before any of its options is read."""
+    found = CliRunner().invoke(app, [old, "--nothing"])
+    assert found.exit_code == 2 and f"is now called {new};" in found.stderr
+    first, *others = new.split()
+    if first == "parity":
+        named = get_command(app).commands
+        assert " ".join(others[:2]) in named or others[0] in named
+
+
 def test_quiet_leaves_the_exit_status():
     found = CliRunner().invoke(app, ["--quiet", "translate", "1 May 2026"])
     assert (found.exit_code, found.output) == (0, "")
@@ -232,7 +245,8 @@ def test_did_you_mean(given, meant):
 
 
 @pytest.mark.parametrize("words", [
-    "check --port numpy", "check --require torch,numpy", "faults --port np"])
+    "check --port numpy", "check --require torch,numpy",
+    "check faults --port np"])
 def test_the_reference_is_no_port(words):
     found = CliRunner().invoke(app, words.split())
     assert found.exit_code == 2

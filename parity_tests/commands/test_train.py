@@ -1,4 +1,4 @@
-"""``parity train`` and ``parity curves``."""
+"""``parity train`` and ``parity train curves``."""
 
 import json
 
@@ -342,8 +342,9 @@ def test_a_table_is_not_written_over_a_run(tmp_path):
     (tmp_path / "run" / training.CURVE).write_text("step\n")
     before = (tmp_path / "run" / training.CURVE).read_bytes()
     done = CliRunner().invoke(app, [
-        "curves", str(tmp_path / "run"), "--out", str(tmp_path / "c.png"),
-        "--table", str(tmp_path / "run" / training.CURVE)])
+        "train", "curves", str(tmp_path / "run"), "--out",
+        str(tmp_path / "c.png"), "--table",
+        str(tmp_path / "run" / training.CURVE)])
     assert done.exit_code == 2 and "a name of its own" in done.output
     assert (tmp_path / "run" / training.CURVE).read_bytes() == before
 
@@ -358,10 +359,10 @@ def test_curves_on_one_picture(tmp_path):
         run.save()
     picture = tmp_path / "curves.png"
     done = CliRunner().invoke(app, [
-        "curves", str(tmp_path / "one"), str(tmp_path / "two"), "--out",
-        str(picture)])
+        "train", "curves", str(tmp_path / "one"), str(tmp_path / "two"),
+        "--out", str(picture)])
     assert done.exit_code == 0, done.output
     assert picture.read_bytes().startswith(b"\x89PNG")
     for words in ([str(tmp_path)], [str(tmp_path / "one"), "--out", "a.txt"]):
-        done = CliRunner().invoke(app, ["curves", *words])
+        done = CliRunner().invoke(app, ["train", "curves", *words])
         assert done.exit_code == 2 and done.output.count("\n") == 1

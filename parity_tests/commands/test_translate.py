@@ -286,8 +286,8 @@ def test_a_tokenizer_is_trained(tmp_path):
     text.write_text("der Hund und die Katze und der Vogel\n" * 20, "utf-8")
     for model in ("bpe", "wordpiece"):
         found = CliRunner().invoke(app, [
-            "tokenizer", str(text), "--out", str(out), "--vocab", "300",
-            "--model", model])
+            "train", "tokenizer", str(text), "--out", str(out), "--vocab",
+            "300", "--model", model])
         assert found.exit_code == 0, found.stderr
         tokenizer = Tokenizer.load(out)
         ids = tokenizer.encode("die Katze und der Hund")
@@ -304,7 +304,7 @@ def test_text_that_trains_no_tokenizer(tmp_path, content, arguments, words):
     if content is not None:
         path.write_bytes(content)
     found = CliRunner().invoke(app, [
-        "tokenizer", str(path), "--out", str(out), *arguments])
+        "train", "tokenizer", str(path), "--out", str(out), *arguments])
     assert found.exit_code == 2 and words in found.stderr
     assert not out.exists()
 

@@ -237,7 +237,7 @@ def test_vectors(tmp_path_factory, data):
         text = json.dumps(made)
         save_file(arrays, here, {"vector": text.encode(
             "utf-8", "replace").decode()})
-    answered(["vectors", here, "--port", "torch"])
+    answered(["check", "vectors", here, "--port", "torch"])
 
 
 @tries(40)
@@ -252,7 +252,7 @@ def test_pairs_and_curves(run_folder, data):
     curve.parent.mkdir(exist_ok=True)
     curve.write_bytes(mangled(data.draw, (
         run_folder / training.CURVE).read_bytes()))
-    answered(["curves", curve.parent, "--out", here / "c.png"])
+    answered(["train", "curves", curve.parent, "--out", here / "c.png"])
 
 
 DEEP = ["[" * 100_000, '{"a":' * 100_000, "a = " + "[" * 100_000]
@@ -272,7 +272,7 @@ def test_deep_nests(dumps, tmp_path, text):
     save_file({"a": np.ones(2)}, tmp_path / "w", {"parity": text,
                                                   "vector": text})
     answered(["translate", "x", "--weights", tmp_path / "w"])
-    answered(["vectors", tmp_path / "w", "--port", "torch"])
+    answered(["check", "vectors", tmp_path / "w", "--port", "torch"])
     assert hashlib.sha256((dumps / "b" / folder.MANIFEST).read_bytes())
 
 

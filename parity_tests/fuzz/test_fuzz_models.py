@@ -266,7 +266,7 @@ def test_answers_to_exercises(here, data):
     start = (ROOT / "lessons" / "exercises" / "1_1.py").read_bytes()
     path = here / "answer.py"
     path.write_bytes(mangled(data.draw, start))
-    answered(["exercise", "1.1", path])
+    answered(["lesson", "1.1", path])
 
 
 def test_undamaged_they_are_read(here):

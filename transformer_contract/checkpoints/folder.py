@@ -61,7 +61,8 @@ def read(path):
     if not path.exists():
         raise InputError(f"there is no {str(path)!r}; check the path.")
     if not path.is_dir():
-        return Checkpoint(path, *read_file(path))
+        kind, arrays, metadata = read_file(path)
+        return Checkpoint(path, kind, arrays, metadata)
     config, generation = (
         read_json(path / name) if (path / name).is_file() else None
         for name in (CONFIG, GENERATION))
@@ -78,7 +79,8 @@ def read(path):
         raise InputError(
             f"the folder {str(path)!r} holds none of {', '.join(names)}; "
             "give a folder that does, or the file of the weights.")
-    return Checkpoint(path, *read_file(file), config, generation or {})
+    kind, arrays, metadata = read_file(file)
+    return Checkpoint(path, kind, arrays, metadata, config, generation or {})
 
 
 def read_file(path):
@@ -121,7 +123,8 @@ def read_shards(path):
         raise InputError(
             f"{str(path)!r} has no weight_map that says in which file beside "
             "it each array is; fetch it again.")
-    arrays, kind = {}, ""
+    arrays: dict[str, np.ndarray] = {}
+    kind = ""
     for shard in dict.fromkeys(of_name.values()):
         if not (file := path.with_name(shard)).is_file():
             raise InputError(

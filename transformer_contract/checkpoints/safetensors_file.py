@@ -88,4 +88,4 @@ def write(path, arrays, metadata=None):
             file.write(len(text).to_bytes(8, "little") + text)
             for name in order:
                 file.write(np.ascontiguousarray(arrays[name]).reshape(
-                    -1).view(np.uint8))
+                    -1).view(np.uint8).data)

@@ -88,7 +88,7 @@ def _read_zip(path, data):
 
 def _read_old(path, data):
     """What the fourth pickle holds, its storages coming after the fifth."""
-    later = {}
+    later: dict[str, _Later] = {}
 
     def storage(kind, key, count):
         return later.setdefault(key, _Later(kind))

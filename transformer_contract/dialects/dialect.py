@@ -118,7 +118,8 @@ class Dialect:
                     f"{key} is {described[key]!r}, which {self.name} has "
                     f"no table for; it must be {value!r}.")
         theirs = {**self.defaults, **described}
-        fields, given = dict(self.fixed), {}
+        fields = dict(self.fixed)
+        given: dict[str, tuple[object, object]] = {}
         for key, means in self.keys.items():
             value = (tuple(theirs.get(each) for each in key)
                      if isinstance(key, tuple) else theirs.get(key))
@@ -227,7 +228,7 @@ class Dialect:
         rows = list(self.rows_of(config))
         left = self._each_once(arrays, {
             name for row in rows for name in names_of(row.theirs)})
-        weights_by_name = {}
+        weights_by_name: dict[str, np.ndarray] = {}
         for ours, theirs, how in rows:
             for name in names_of(theirs):
                 if name not in left:
@@ -304,7 +305,8 @@ class Dialect:
         Raises:
             InputError: they have no name for one of ours.
         """
-        left, arrays = dict(weights_by_name), {}
+        left = dict(weights_by_name)
+        arrays: dict[str, np.ndarray] = {}
         for ours, theirs, how in self.rows_of(config):
             made = how.write(config, *(left.pop(name)
                                        for name in names_of(ours)))

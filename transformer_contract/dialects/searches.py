@@ -22,7 +22,7 @@ KEYS = {"length_penalty": "alpha", "forced_eos_token_id": "forced_eos_id",
 SAMPLED = ("temperature", "top_k", "top_p")
 
 #: The kinds of value of the keys that are counted with or looked up.
-KINDS = {
+KINDS: dict[str, type | tuple[type, ...]] = {
     "num_beams": int, "max_length": int, "max_new_tokens": int,
     "min_length": int, "min_new_tokens": int, "suppress_tokens": list,
     "no_repeat_ngram_size": int,
@@ -122,7 +122,7 @@ def _check(given):
 
 def _method(given, undone):
     """The method, and how a beam ends; beams that sample go undone."""
-    made = {}
+    made: dict[str, object] = {}
     if given.get("num_beams", 1) > 1:
         made |= {"method": "beam", "beam": given["num_beams"]}
         if given.get("do_sample"):

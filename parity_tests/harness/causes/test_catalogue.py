@@ -117,14 +117,14 @@ def test_others_speak_of_causes_by_their_names():
     assert len(told) > 5 and set(told) <= names
     text = (ROOT / "docs" / "differences.md").read_text()
     for row in known_causes.CAUSES:
-        assert (f"`parity differences {row}` {known_causes.in_words(row)}"
+        assert (f"`parity check differences {row}` {known_causes.in_words(row)}"
                 in text)
 
 
 def test_the_page_is_the_catalogue(tmp_path):
     path = tmp_path / "causes.md"
     done = CliRunner().invoke(app, [
-        "faults", "--topic", "layers", "--port", "torch", "--markdown",
+        "check", "faults", "--topic", "layers", "--port", "torch", "--markdown",
         str(path)])
     assert done.exit_code in (0, 4), done.output
     assert path.read_text() == page.page()

@@ -56,7 +56,7 @@ def test_the_command_has_every_topic():
 def test_names_are_one_each():
     assert len(BY_NAME) == len(FAULTS)
     text = (ROOT / "README.md").read_text()
-    assert f"`parity faults` puts {len(FAULTS)} faults" in " ".join(
+    assert f"`parity check faults` puts {len(FAULTS)} faults" in " ".join(
         text.split())
 
 
@@ -246,7 +246,7 @@ def test_check_says_that_a_cause_is_not_identified():
 def test_the_table(tmp_path):
     path = tmp_path / "faults.json"
     done = CliRunner().invoke(app, [
-        "faults", "--topic", "residual", "--json", str(path)])
+        "check", "faults", "--topic", "residual", "--json", str(path)])
     assert done.exit_code == 0, done.output
     assert "pre-norm, not post-norm" in done.output
     assert "0 not" in done.output and path.exists()
@@ -258,7 +258,7 @@ def test_a_fault_that_is_not_caught_is_said():
     idle = Cause("nothing", "residual", "Nothing.", put=all_of(),
                  case="residual", step="norm.mean")
     with mock.patch.object(catalogue, "faults", lambda: (idle,)):
-        done = CliRunner().invoke(app, ["faults"])
+        done = CliRunner().invoke(app, ["check", "faults"])
     assert done.exit_code in (1, 4)
     if done.exit_code == 1:
         assert "NOT CAUGHT" in done.output
@@ -274,5 +274,5 @@ def test_a_topic_may_have_a_space():
     ["--topic", "gardening"], ["--port", "mxnet"],
     ["--json", "nowhere/f.json"]])
 def test_usage(arguments):
-    done = CliRunner().invoke(app, ["faults", *arguments])
+    done = CliRunner().invoke(app, ["check", "faults", *arguments])
     assert done.exit_code == 2 and done.stderr.count("\n") == 1

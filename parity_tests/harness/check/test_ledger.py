@@ -31,7 +31,7 @@ def row(error, name="encoder.layers.0.self_attention.scores", **changes):
 
 
 def invoke(*words):
-    return CliRunner().invoke(cli.app, ["ledger", *map(str, words)])
+    return CliRunner().invoke(cli.app, ["check", "ledger", *map(str, words)])
 
 
 @pytest.fixture

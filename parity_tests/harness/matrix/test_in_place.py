@@ -162,8 +162,8 @@ def replaced(monkeypatch, answer):
 def test_what_is_said(answer, status, words, monkeypatch, tmp_path):
     replaced(monkeypatch, answer)
     file, page = tmp_path / "a.json", tmp_path / "a.md"
-    result = invoke("shards", "--mesh", "data=2", "--no-whole", "--json", file,
-                    "--markdown", page)
+    result = invoke("check", "shards", "--mesh", "data=2", "--no-whole",
+                    "--json", file, "--markdown", page)
     assert result.exit_code == status and words in result.output
     assert file.exists() == page.exists() == (status != 4)
     if status == 0:
@@ -179,5 +179,5 @@ def test_what_is_said(answer, status, words, monkeypatch, tmp_path):
     ("data=1", "is one device")])
 def test_a_mesh_that_does_not_fit_is_refused(words, said, monkeypatch):
     monkeypatch.setattr(processes.MeshProcesses, "begin", None)
-    result = invoke("shards", "--mesh", words)
+    result = invoke("check", "shards", "--mesh", words)
     assert result.exit_code == 2 and said in result.output + result.stderr

@@ -152,8 +152,8 @@ def test_a_first_divergence_is_the_cell():
 @pytest.mark.long(4)
 def test_the_command_writes_what_it_prints(tmp_path):
     page, data = tmp_path / "m.md", tmp_path / "m.json"
-    result = invoke("matrix", "--port", "numpy", "--dtype", "float64,float32",
-                    "--json", data, "--markdown", page)
+    result = invoke("check", "matrix", "--port", "numpy", "--dtype",
+                    "float64,float32", "--json", data, "--markdown", page)
     assert result.exit_code == 0, result.output
     assert "10 cells: 5 measured" in result.output
     assert "not checked: numpy" in result.output
@@ -180,7 +180,7 @@ def test_the_command_writes_what_it_prints(tmp_path):
     (["--device", "abacus"], "device")])
 def test_what_is_not_there_is_refused(words, said):
     with mock.patch.object(run, "cells", lambda *given: pytest.fail("begun")):
-        result = invoke("matrix", *words)
+        result = invoke("check", "matrix", *words)
     assert result.exit_code == 2
     assert said in result.output + result.stderr
 
@@ -201,13 +201,13 @@ def test_every_mode_can_be_asked_for(engine):
 
 
 def test_nothing_compared_is_no_match():
-    result = invoke("matrix", "--port", "numpy", "--form", "readable",
+    result = invoke("check", "matrix", "--port", "numpy", "--form", "readable",
                     "--work", "forward", "--dtype", "float64")
     assert result.exit_code == 4
 
 
 def test_no_cell_at_all_is_said(tmp_path):
-    result = invoke("matrix", "--port", "numpy", "--work", "gradients",
+    result = invoke("check", "matrix", "--port", "numpy", "--work", "gradients",
                     "--dtype", "float16", "--markdown", tmp_path / "m.md")
     assert result.exit_code == 4
     assert "Nothing was compared" in result.output
@@ -216,7 +216,8 @@ def test_no_cell_at_all_is_said(tmp_path):
 @pytest.mark.long(4)
 def test_an_earlier_run_is_shown_too(tmp_path):
     """What is measured again is new; all else is the earlier run's."""
-    words = ["matrix", "--port", "numpy", "--work", "forward", "--json"]
+    words = ["check", "matrix", "--port", "numpy", "--work", "forward",
+             "--json"]
     first, second = tmp_path / "1.json", tmp_path / "2.json"
     assert invoke(*words, first, "--dtype", "float64,float32").exit_code == 0
     page = tmp_path / "m.md"
@@ -233,7 +234,7 @@ def test_an_earlier_run_is_shown_too(tmp_path):
 @pytest.mark.long(4)
 def test_other_presets_have_a_table(tmp_path):
     other, page = tmp_path / "1.json", tmp_path / "m.md"
-    words = ["matrix", "--port", "numpy", "--work", "forward",
+    words = ["check", "matrix", "--port", "numpy", "--work", "forward",
              "--dtype", "float64"]
     assert invoke(*words, "--preset", "notebook", "--json",
                   other).exit_code == 0
@@ -255,13 +256,13 @@ def test_other_presets_have_a_table(tmp_path):
 def test_an_earlier_run_that_is_none_is_refused(text, said, tmp_path):
     file = tmp_path / "m.json"
     file.write_text(text)
-    done = invoke("matrix", "--port", "numpy", "--add", file)
+    done = invoke("check", "matrix", "--port", "numpy", "--add", file)
     assert done.exit_code == 2
     assert said in done.output + done.stderr
 
 
 def earlier(tmp_path, target=None, **changed):
-    """What parity matrix says of an earlier run with a cell of these words."""
+    """What is said of an earlier run with a cell of these words."""
     cell = cells.TargetCell(
         Target("jax"), "forward", MATCH, "", 1e-15, 1e-12, "output", 1)
     words = cells.Matrix("lesson", [cell], [run.here()]).as_json()
@@ -271,8 +272,8 @@ def earlier(tmp_path, target=None, **changed):
     one |= changed
     file = tmp_path / "m.json"
     file.write_text(json.dumps(words))
-    return invoke("matrix", "--port", "numpy", "--form", "fast", "--work",
-                  "forward", "--dtype", "float64", "--add", file,
+    return invoke("check", "matrix", "--port", "numpy", "--form", "fast",
+                  "--work", "forward", "--dtype", "float64", "--add", file,
                   "--markdown", tmp_path / "m.md",
                   "--html", tmp_path / "m.html")
 
@@ -320,7 +321,7 @@ def test_an_earlier_run_says_nothing_that_cannot_be(changed, tmp_path):
 
 
 def test_an_earlier_run_that_is_not_there_is_told_in_a_sentence():
-    done = invoke("matrix", "--port", "numpy", "--add", "/nope")
+    done = invoke("check", "matrix", "--port", "numpy", "--add", "/nope")
     assert done.exit_code == 2
     assert done.stderr == ("parity: '/nope' cannot be read (No such file or "
                            "directory); check the path.\n")

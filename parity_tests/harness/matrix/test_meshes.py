@@ -245,7 +245,7 @@ def test_shards_have_unequally_many_tokens():
     ("data=1", "is one device"),
     ("2x2", "axis of a mesh")])
 def test_a_mesh_that_does_not_fit_is_refused(words, said):
-    result = invoke("matrix", "--port", "jax", "--mesh", words)
+    result = invoke("check", "matrix", "--port", "jax", "--mesh", words)
     assert result.exit_code == 2
     assert said in result.output + result.stderr
 
@@ -269,8 +269,9 @@ def test_a_mesh_where_nothing_divides_is_not_checked(tmp_path):
     """Keras divides arrays on JAX alone: nothing is compared, exit 4."""
     file = tmp_path / "m.json"
     result = invoke(
-        "matrix", "--port", "keras", "--backend", "tensorflow", "--dtype",
-        "float64", "--work", "forward", "--mesh", "model=2", "--json", file)
+        "check", "matrix", "--port", "keras", "--backend", "tensorflow",
+        "--dtype", "float64", "--work", "forward", "--mesh", "model=2",
+        "--json", file)
     assert result.exit_code == 4
     (cell,) = json.loads(file.read_text(encoding="utf-8"))["cells"]
     assert cell["target"]["mesh"] == HALVES

@@ -95,7 +95,7 @@ def test_all_four_answer_the_same():
 
 def test_quality_is_told(tmp_path):
     file, page = tmp_path / "q.json", tmp_path / "q.md"
-    found = invoke("quality", "dates", "--each", 1, "--json", file,
+    found = invoke("train", "quality", "dates", "--each", 1, "--json", file,
                    "--markdown", page)
     model, = json.loads(file.read_text("utf-8"))["models"]
     assert sum(of for *_, of in model["ranges"]) == 102
@@ -108,7 +108,7 @@ def test_quality_is_told(tmp_path):
 
 def test_a_difference_of_two_ports_is_told(monkeypatch):
     monkeypatch.setattr(translation, "agree", lambda *a: (1.0, "torch errs"))
-    found = invoke("quality", "dates", "--each", 1)
+    found = invoke("train", "quality", "dates", "--each", 1)
     assert found.exit_code == 1
 
 

@@ -1,18 +1,17 @@
-"""``parity bench``: how fast each form of each implementation is, here."""
+"""How fast each form of each implementation is here: ``python -m benchmarks``.
+"""
 
 import importlib
 import os
 import pathlib
-import sys
 from typing import Annotated, Optional
 
 import typer
 
 from transformer_contract.errors import InputError, one_of
 from transformer_contract.files import check_writable
-from transformer_contract.shipped import ROOT
 from parity.commands.options import Html, Json, Words
-from parity.commands.shell import told_plainly
+from parity.commands.shell import Commands, told_plainly
 from parity.ports import split_words
 
 #: Who is timed.
@@ -77,14 +76,8 @@ def bench(
             raise InputError(
                 f"{plot} is no picture that can be drawn; name it "
                 f"{', '.join(PICTURES)}.")
-        if not (ROOT / "benchmarks").is_dir():
-            raise InputError(
-                "parity bench runs in a checkout of the project, whose folder "
-                "benchmarks is not installed; clone it and run it there.")
         if quick:
             os.environ[QUICK] = "1"  # for the processes that are timed too
-        if str(ROOT) not in sys.path:
-            sys.path.append(str(ROOT))
         command = importlib.import_module("benchmarks.command")
         works = [one_of(name, command.WORKS, "work")
                  for name in work or command.DEFAULT]
@@ -95,3 +88,12 @@ def bench(
         command.run(works, ports, threads, against, 1 if quick else rounds,
                     repeats, longest or 128, quick, loud, json_file, plot,
                     profile, html, markdown, search)
+
+
+app = typer.Typer(
+    cls=Commands, add_completion=False, rich_markup_mode=None,
+    pretty_exceptions_enable=False)
+app.command(name="bench")(bench)
+
+if __name__ == "__main__":
+    app(prog_name="python -m benchmarks")
