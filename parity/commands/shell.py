@@ -28,11 +28,6 @@ REFUSED = (errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.EROFS,
 #: What it says where a disk, or the way to it, fails.
 BROKEN = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT)
 
-#: A command that is gone -> what there is instead, as a sentence.
-GONE = {"mutate": "mutate is cosmic-ray's work now; run cosmic-ray init "
-                  "mutation.toml edits.sqlite and cosmic-ray exec "
-                  "mutation.toml edits.sqlite, as docs/mutation.md says."}
-
 #: The longest sentence on a mistake; of a longer one the middle is left out.
 LONGEST = 2000
 
@@ -46,6 +41,7 @@ OLD_NAMES = {
     "fetch": "parity import",
     "cache": "parity invariance --way cache",
     "bench": "python -m benchmarks, in a clone",
+    "mutate": "cosmic-ray exec mutation.toml edits.sqlite (docs/mutation.md)",
 }
 
 
@@ -85,12 +81,6 @@ class Commands(TyperGroup):
                   "parity, not of yours; please report it with the lines above "
                   "and the command, on the page where you got the project.")
             sys.exit(BUG)
-
-    def resolve_command(self, ctx, args):
-        """The command that is named; of one that is gone, say what is now."""
-        if args and args[0] in GONE:
-            said(GONE[args[0]])
-        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx, formatter):
         """List the commands in groups, in the order in which they stand."""
