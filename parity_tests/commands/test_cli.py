@@ -253,13 +253,6 @@ def test_the_reference_is_no_port(words):
     assert "is the reference, with which every port is" in found.stderr
 
 
-def test_a_command_that_is_gone_says_what_there_is():
-    found = CliRunner().invoke(app, ["mutate", "--port", "torch"])
-    assert found.exit_code == 2
-    assert "cosmic-ray exec mutation.toml" in found.stderr
-    assert found.stderr.count("\n") == 1
-
-
 def test_doctor(monkeypatch):
     found = CliRunner().invoke(app, ["doctor"])
     assert found.exit_code == 0, found.output
