@@ -58,11 +58,11 @@ def put_argument(place, value):
 BACKENDS = {
     "gelu by tanh": (passes("gelu", put_keyword("approximate", "tanh")),
                      "gelu"),
-    "softmax over the first axis": (passes("softmax", put_keyword("dim", 0)),
+    "softmax over the first axis": (passes("softmax", put_argument(1, 0)),
                                     "softmax|order|axis"),
     "another epsilon": (passes("layer_norm", put_argument(4, 1e-2)),
                         "epsilon"),
-    "mul for add": (passes("iadd", lambda node: setattr(
+    "mul for add": (passes("function add", lambda node: setattr(
         node, "target", __import__("operator").mul)), "."),
 }
 

@@ -79,7 +79,7 @@ class CachedAttention(nn.Module):
                 k, v = torch.cat([old[0], k], 2), torch.cat([old[1], v], 2)
             keep = k.shape[2]
             if s["window"] and s["cache"] == "window":
-                keep = WINDOW - (wrong == "w_less")
+                keep = WINDOW - 2 * (wrong == "w_less")
             if wrong == "k_lost":
                 keep = 2
             kept = [each[:, :, -keep:] for each in (k, v)]
@@ -105,7 +105,7 @@ class CachedAttention(nn.Module):
         if mask is not None and not (wrong == "m_pad" and first):
             full = torch.zeros(b, max(n, end), dtype=torch.bool)
             full[:, :mask.shape[1]] = mask.bool()
-            if wrong == "m_padrow":
+            if wrong == "m_padrow" and first:
                 full = full[:1].expand(b, -1)
             seen = seen & full[:, None, None, here.clamp(max=end - 1)]
         scores = q @ k.mT / (W // H) ** 0.5
