@@ -89,8 +89,9 @@ def numbers_of(answer, truth):
             and answer.shape == truth.shape and truth.size
             and answer.dtype.kind in "biuf"):
         return ""
-    wide = [np.atleast_1d(one).astype(np.float64) for one in (answer, truth)]
-    apart = ~np.isclose(*wide, rtol=1e-9, atol=1e-12, equal_nan=True)
+    got, right = wide = [np.atleast_1d(one).astype(np.float64)
+                         for one in (answer, truth)]
+    apart = ~np.isclose(got, right, rtol=1e-9, atol=1e-12, equal_nan=True)
     if not apart.any():
         return ""
     *row, column = np.argwhere(apart)[0].tolist()

@@ -18,7 +18,7 @@ LONGEST = 76
 
 
 @dataclasses.dataclass(frozen=True)
-class Edit:
+class Replacement:
     """Text between two offsets that is replaced."""
 
     start: int
@@ -70,29 +70,33 @@ def span(text, node):
 
 
 def untapped(tree, text):
-    """Yield an Edit for each outermost tap: the value alone."""
+    """Yield a Replacement for each outermost tap: the value alone."""
     for node in ast.walk(tree):
         if (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
                 and node.func.id == TAP and len(node.args) == 3):
             value = node.args[2]
             start, end = span(text, value)
             moved = value.col_offset - node.col_offset
-            yield Edit(*span(text, node), shifted(text[start:end], moved))
+            yield Replacement(
+                *span(text, node), shifted(text[start:end], moved))
 
 
 def unnoted(tree, text):
-    """Yield an Edit for each note among several targets."""
+    """Yield a Replacement for each note among several targets."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and len(node.targets) > 1:
             for target, after in zip(
                     node.targets, [*node.targets[1:], node.value]):
                 if (isinstance(target, ast.Subscript)
                         and getattr(target.value, "id", "") == NOTES):
-                    yield Edit(span(text, target)[0], span(text, after)[0], "")
+                    yield Replacement(
+                        span(text, target)[0], span(text, after)[0], "")
 
 
 def called(tree, text, known):
-    """Yield an Edit for each method that is one expression of the same names.
+    """Yield a Replacement for each method that is one expression.
+
+    Of the same names as it is given.
 
     Args:
         known: {name: (names of its parameters, the expression)}.
@@ -108,8 +112,9 @@ def called(tree, text, known):
             whole = any(node is getattr(one, "value", None)
                         for one in ast.walk(tree)
                         if isinstance(one, (ast.Assign, ast.Return)))
-            yield Edit(*span(text, node),
-                       expression if whole else f"({expression})")
+            yield Replacement(
+                *span(text, node),
+                expression if whole else f"({expression})")
 
 
 def methods(file, line):

@@ -18,6 +18,7 @@ import zlib
 from transformer_contract.errors import InputError
 from transformer_contract.files import new_folder, told, write_whole
 from transformer_contract.shipped import INSTALLED, PACKAGES, SUMS
+from parity import ports
 
 ARCHIVE = pathlib.Path(__file__).parent / "ready" / "pages.zip"
 
@@ -26,8 +27,7 @@ MARK = "parity-read.json"
 
 #: What pages are made of: code, templates, formulas, lessons and rulings.
 MADE_OF = {".py", ".html", ".css", ".js", ".toml", ".md"}
-FOLDERS = ("reference_numpy", "impl_*", "transformer_contract", "parity",
-           "lessons")
+FOLDERS = ("transformer_contract", "parity", "lessons")
 FILES = ("RULINGS.md", f"weights/{SUMS}")
 
 #: The time of each file in an archive, so that its bytes are the pages' alone.
@@ -62,8 +62,10 @@ def made_of(root=PACKAGES):
     whole = hashlib.sha256()
     for path in sorted({
             *(root / name for name in FILES),
-            *(path for pattern in FOLDERS for folder in root.glob(pattern)
-              for path in folder.rglob("*") if path.suffix in MADE_OF)}):
+            *(path for folder in (*FOLDERS, *map(ports.package, (
+                "numpy", *ports.known_ports())))
+              for path in (root / folder).rglob("*")
+              if path.suffix in MADE_OF)}):
         if path.is_file():
             whole.update(str(path.relative_to(root)).encode())
             whole.update(path.read_bytes())

@@ -20,7 +20,7 @@ from parity.check import asked, golden, run, workers
 from parity.numerics import dtypes
 from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity.numerics.words import number
-from parity.render import maps, markup, pictures
+from parity.render import maps, markup, pictures, worded
 from parity.render.error_charts import charts_of, fitting, icons, percent
 
 #: The date that the attention is shown of, if the shipped file has it.
@@ -239,9 +239,10 @@ def attention(report):
         panels.append({
             "port": name, "missing": missing.get(
                 name, "" if fits else "it has no such step"),
-            "svg": maps.drawing(
+            "svg": worded.map_of(
                 np.asarray(theirs)[0, head], words["target"], words["source"],
-                f"{name}: {step}", head) if fits else "",
+                f"{name}: {step}, head {head + 1}", shares=True,
+            ) if fits else "",
             "gap": gap(theirs, truth[step]) if fits else ""})
     names = [name for name in truth if name.endswith("attention.weights")]
     return {

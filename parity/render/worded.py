@@ -24,9 +24,9 @@ def map_of(matrix, rows, columns, what, shares=False):
     ends = (0, 1) if shares else (None, None)
     matrix = np.asarray(matrix, np.float64)
     tall, wide = matrix.shape
-    cell = TALL if columns else max(1, min(TALL, WIDE // wide))
-    above = ROOM if columns else 2
-    width, height = ROOM + wide * cell, above + tall * TALL
+    cell = TALL if columns else min(TALL, WIDE / wide)
+    above, across = ROOM if columns else 2, round(wide * cell)
+    width, height = ROOM + across, above + tall * TALL
     names = [rows, columns or list(range(wide))]
     parts = [Markup(
         '<svg class="worded" viewBox="0 0 {0} {1}" width="{0}" height="{1}" '
@@ -34,7 +34,7 @@ def map_of(matrix, rows, columns, what, shares=False):
     parts.append(Markup(
         '<image href="{}" x="{}" y="{}" width="{}" height="{}" '
         'preserveAspectRatio="none" style="image-rendering:pixelated"{}/>'
-    ).format(pictures.png(matrix, *ends), ROOM, above, wide * cell,
+    ).format(pictures.png(matrix, *ends), ROOM, above, across,
              tall * TALL, pictures.touchable(
                  matrix, names=names, shares=shares)))
     for i, word in enumerate(rows):

@@ -231,7 +231,7 @@ def test_what_is_read_first_is_steps_and_the_rest_behind_switches(opened):
     one = opened("attention.html")
     page = one.page
     hidden = {"arguments": ".row.opening", "gradients": ".row.backward",
-              "tests": ".held", "source": ".row.plain"}
+              "tests": ".held", "source": ".row.plain:not(:first-child)"}
     for name, rows in hidden.items():
         assert page.locator(f"{rows}:visible").count() == 0
         page.focus(f"[name={name}]")
@@ -639,8 +639,8 @@ def test_served_pages_are_touched_as_those_from_disk(site, browser):
             one.page.fill("#own-text", "5. Juni 2001")
             one.page.keyboard.press("Enter")
             one.page.wait_for_function(
-                "[...document.querySelectorAll('#answer-chips button')].map("
-                "(one) => one.textContent).join('') === '2001-06-05end'")
+                "() => [...document.querySelectorAll('#answer-chips button')]"
+                ".map((one) => one.textContent).join('') === '2001-06-05end'")
             one.page.goto(f"{address}attention-maps.html?x=<b>")
             assert one.page.locator("[data-values]").count() > 0
             assert one.errors == []
