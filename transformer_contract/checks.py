@@ -111,7 +111,7 @@ def given(found, own, what):
     alone, would let each of them read what is later.
     """
     mask(found, own.shape, f"{what} mask")
-    if found.shape[2] != own.shape[2]:
+    if found.shape[2] == 1 and own.shape[2] not in (1, None):
         raise InputError(
             f"the {what} mask has one row for all queries; give each its own, "
             f"in the shape {list(own.shape)}."
