@@ -1,4 +1,9 @@
-"""Dropout (section 5.4) by named keys, or by JAX's own generator."""
+"""Dropout: some values are zeroed while training (section 5.4).
+
+    left = x / (1 - rate) where kept, else 0
+
+The kept values follow from named keys (R25), or from JAX's own generator.
+"""
 
 import contextlib
 
@@ -32,7 +37,7 @@ def draw(key, places, rate, native):
 
 
 class Dropout(nnx.Dropout):
-    """Zero each value with probability ``rate``. It has no weights.
+    """Zero each value with probability ``rate``. It has no parameters.
 
     A run of the harness says what is kept. Outside of one it is NNX's own,
     which train() and eval() turn on and off.

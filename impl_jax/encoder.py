@@ -40,7 +40,7 @@ class Encoder(nnx.Module):
             for _ in range(config.n_encoder_layers))
 
     def through(self, x, mask):
-        """x [B S D] behind the last layer; mask is [B 1 1 S]."""
+        """x [B S D] after the last layer; mask is [B 1 1 S]."""
         for layer in self.layers:
             x = layer(x, mask)
         return x

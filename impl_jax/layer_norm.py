@@ -30,7 +30,7 @@ class LayerNorm(nnx.Module):
         return centered
 
     def normalise(self, centered):
-        """Divide by the standard deviation: variance 1 over D."""
+        """Divide by the standard deviation, so that the variance is 1."""
         # [3] variance [B T 1]: Σ centered² / D  (R3)
         variance = tap(self, "variance", jnp.mean(
             centered * centered, axis=-1, keepdims=True))

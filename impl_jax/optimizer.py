@@ -22,7 +22,7 @@ def inverse_sqrt(training, d_model, step):
 def clip_by_global_norm(gradients, limit):
     """Scale all gradients so that their norm is at most ``limit`` (R28)."""
     norm = jnp.sqrt(sum(jnp.sum(g * g) for g in gradients))
-    if limit:
+    if limit:  # jax: compiled, the norm has no value that an if could ask for
         scale = jnp.where(norm > limit, limit / norm, 1)
         gradients = [g * scale for g in gradients]
     return gradients, norm

@@ -8,17 +8,19 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-import transformer_contract.weights
-from transformer_contract import checks, chosen, shipped
+from transformer_contract import checks, chosen, saved
 from transformer_contract.batch import check_search
 from transformer_contract.config import TransformerConfig
 from transformer_contract.errors import InputError, one_of
 from transformer_contract.generation import GenerationConfig
-from transformer_contract.schema import schema
 from transformer_contract.weights import FLOATS
 from impl_jax import parts
 from impl_jax.dropout import evaluating, reseed
 from impl_jax.masks import padding_mask
+
+
+#: What ids and masks may be; in a function that is compiled they are the first.
+ARRAYS = jax.Array, np.ndarray
 
 
 def create(config: TransformerConfig, seed: int = 0, dtype: str = "float32",
@@ -29,11 +31,9 @@ def create(config: TransformerConfig, seed: int = 0, dtype: str = "float32",
     model is in training mode, as NNX's are when they are made.
 
     Raises:
-        InputError: there is no such dtype or device.
+        InputError: there is no such config, seed, dtype or device.
     """
-    model = _made(
-        config, transformer_contract.weights.initial_weights(config, seed),
-        dtype, device)
+    model = _made(config, saved.initial(config, seed), dtype, device)
     reseed(model, seed)
     model.train()
     return model
@@ -52,23 +52,13 @@ def load(name: str | pathlib.Path, dtype: str | None = None,
     Raises:
         InputError: the file cannot be read, or is no model's.
     """
-    file = f"{name}.safetensors"
-    path = shipped.sound(file) if file in shipped.sums() else name
-    weights, metadata = transformer_contract.weights.load(path)
-    try:
-        config = TransformerConfig(
-            **transformer_contract.weights.described(metadata)["config"])
-    except (KeyError, TypeError):
-        raise InputError(
-            f"{str(path)!r} does not say which model it is; give a file that "
-            "save wrote.") from None
-    transformer_contract.weights.check(weights, schema(config), str(path))
+    config, weights = saved.read(name)
     return _made(config, weights,
                  dtype or next(iter(weights.values())).dtype.name, device)
 
 
 def _made(config, weights, dtype, device):
-    from impl_jax import engine  # it imports the models, and they this
+    from impl_jax import engine  # it imports models, which import this
     if one_of(dtype, FLOATS, "dtype") == "float64" and (
             not jax.config.jax_enable_x64):
         raise InputError(
@@ -76,7 +66,7 @@ def _made(config, weights, dtype, device):
             'jax.config.update("jax_enable_x64", True) first.')
     return engine.build(
         "transformer", config, weights, dtype,
-        one_of(device, engine.devices(), "device"))
+        checks.device(device, engine.devices()))
 
 
 def save(model: nnx.Module, path: str | pathlib.Path) -> None:
@@ -86,8 +76,7 @@ def save(model: nnx.Module, path: str | pathlib.Path) -> None:
         InputError: the file cannot be written.
     """
     from impl_jax import engine
-    transformer_contract.weights.save(
-        path, engine.export(model), config=model.config.as_dict())
+    saved.write(model, path, engine.export)
 
 
 def generate(model: nnx.Module, source: Any, settings: dict) -> jax.Array:
@@ -95,8 +84,8 @@ def generate(model: nnx.Module, source: Any, settings: dict) -> jax.Array:
 
     Args:
         source: int [B S].
-        settings: fields of a GenerationConfig, by name; a beam of more than 1
-            is beam search, else the method is greedy search.
+        settings: fields of a GenerationConfig, by name, as its ``of`` reads
+            them.
 
     Returns:
         Each source's best target, int [B N].
@@ -104,18 +93,18 @@ def generate(model: nnx.Module, source: Any, settings: dict) -> jax.Array:
     Raises:
         InputError: the ids or settings do not fit.
     """
-    beam = settings.get("beam", 1)
-    settings = GenerationConfig(**{
-        "method": "beam" if beam > 1 else "greedy", "beam": beam, **settings})
+    settings = GenerationConfig.of(settings)
     rows = check_search(model.config, np.asarray(source), settings, None)
+    dtype = jnp.asarray(0).dtype  # the caller's, who may not know int64
     with evaluating(model), jax.enable_x64(True):  # scores are float64
         tokens, _ = parts.search(model.config, settings)(
             model, jnp.asarray(source), settings, rows).run()
-    return tokens[:, 0]
+        return tokens[:, 0].astype(dtype)
 
 
 def check_class(model, config):
     """Refuse a config that asks for a model of another class."""
+    checks.kind(config, TransformerConfig, "a TransformerConfig", "config")
     wanted = parts.part(parts.MODELS, chosen.model(config))
     if not isinstance(model, wanted):
         raise InputError(
@@ -133,23 +122,27 @@ def given_masks(model, source, target, source_mask, target_mask):
         InputError: they do not fit.
     """
     config = model.config
-    if source is not None:
+    if config.stacks != "decoder":
         _check_ids(source, config.source_ids, config.source_length, "source")
         own = padding_mask(source, config.pad_id)
         source_mask = _mask(source_mask, own, "source")
-    if target is not None:
+    if config.stacks != "encoder":
         _check_ids(target, config.target_vocab, config.max_length, "target")
         own = parts.decoder_mask(config)(target, config.pad_id)
         target_mask = _mask(target_mask, own, "target")
+    if config.stacks == "both":
+        checks.pairs(source.shape[0], target.shape[0])
     return source_mask, target_mask
 
 
 def _check_ids(ids, vocab, max_length, what):
     """Refuse ids that a model cannot read."""
+    checks.kind(ids, ARRAYS, "a jax.Array", f"{what} ids")
     values = _values(ids)
     if values is not None:
         checks.tokens(values, vocab, max_length, what)
     else:
+        checks.whole(ids.dtype, ids.shape, what)
         checks.length(ids.shape[1], max_length, what)
 
 
@@ -157,15 +150,13 @@ def _mask(mask, own, what):
     """The mask, or else the ids' own; one of their inverse is refused."""
     if mask is None:
         return own
-    if len(mask.shape) == 2:
+    checks.kind(mask, ARRAYS, "a jax.Array", f"{what} mask")
+    if len(mask.shape) == 2 and what == "source":
         mask = mask[:, None, None, :]
-    checks.mask(mask, own.shape)
+    checks.given(mask, own, what)
     values, wanted = _values(mask), _values(own)
-    if (values is not None and wanted is not None and wanted.any()
-            and np.array_equal(values, ~wanted)):
-        raise InputError(
-            f"the {what} mask is the inverse of the ids' own; give True where "
-            "a token may be read.")
+    if values is not None and wanted is not None:
+        checks.meaning(values, wanted, what)
     return mask
 
 

@@ -86,7 +86,7 @@ class Greedy(Search):
             # [3] scores [B]: the sum of log p of all tokens, up to the eos
             scores = scores + jnp.where(finished, 0, log_p[:, 0])
             token = jnp.where(finished, self.pad_id, token)
-            # [4] tokens [B N]: the token at its place; padding behind an eos
+            # [4] tokens [B N]: the token at its place; padding after an eos
             tokens = jnp.where(place == written, token[:, None], tokens)
             # [5] finished [B]: whether the eos is written
             finished = tap(

@@ -103,8 +103,8 @@ class MultiHeadAttention(keras.layers.MultiHeadAttention):
 
     def attend(self, query, key, value, mask, start):
         """Equation 1: the context, [B H T K]."""
-        # keras: if its weights are asked for, it takes another path, on
-        # which the weights of a fully masked row are 0 (R2).
+        # keras: asked for its weights, it takes the path on which those of
+        # a fully masked row are 0 (R2).
         context, _ = self._compute_attention(
             self.heads_last(query), self.heads_last(key),
             self.heads_last(value), mask, return_attention_scores=True)

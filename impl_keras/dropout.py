@@ -1,4 +1,9 @@
-"""Dropout (section 5.4) by named keys, or by Keras' own generator."""
+"""Dropout: some values are zeroed while training (section 5.4).
+
+    left = x / (1 - rate) where kept, else 0
+
+The kept values follow from named keys (R25), or from Keras' own generator.
+"""
 
 import keras
 import numpy as np
@@ -29,10 +34,14 @@ def draw(key, places, rate, native):
 
 
 class Dropout(keras.layers.Dropout):
-    """Zero each value with probability ``rate``. It has no parameters."""
+    """Zero each value with probability ``rate``. It has no parameters.
+
+    A run of the harness says what is kept. Outside of one it is Keras' own,
+    which ``training`` turns on and off.
+    """
 
     def call(self, x, training=False):
-        """Drop values of x, of any shape: a run's, or in training any."""
+        """Drop values of x, of any shape, in a run or in training mode."""
         mask = dropping.kept(self)
         if mask is None:
             return super().call(x, training)

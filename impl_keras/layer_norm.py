@@ -2,8 +2,9 @@
 
     LayerNorm(x) = (x - mean) / √(variance + ε) · scale + bias
 
-``variance`` divides by D (biased; R3). Other norms are in dialects/norms.py;
-test_native.py shows what Keras' own equals.
+``variance`` divides by D (biased; R3). keras.layers.LayerNormalization is the
+same, as parity_tests/ports/test_native.py checks. Other norms are in
+dialects/norms.py.
 """
 
 import keras
@@ -39,7 +40,7 @@ class LayerNorm(Layer):
         return centered
 
     def normalise(self, centered):
-        """Divide by the standard deviation: variance 1 over D."""
+        """Divide by the standard deviation, so that the variance is 1."""
         # [3] variance [B T 1]: Σ centered² / D  (R3)
         variance = tap(self, "variance", average(centered * centered))
         # [4] normalized [B T D]: centered / √(variance + ε)  (R3)

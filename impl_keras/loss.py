@@ -1,4 +1,10 @@
-"""Cross-entropy over the tokens that are not padding."""
+"""Cross-entropy over the tokens that are not padding.
+
+    loss = mean over kept tokens of Σ q log q - Σ q log p
+
+p is the softmax of the logits, and q what it should be (R22). Σ q log q is 0
+unless ``smoothing`` is "kl".
+"""
 
 from keras import ops
 

@@ -17,8 +17,8 @@ def causal_mask(length):
 def decoder_mask(tokens, pad_id):
     """What a target reads of itself: tokens [B T] to bool [B 1 T T].
 
-    No later token and no padding; the first token in any case, since some
-    systems begin with padding's id (R52).
+    No later token and no padding; but the first token always, since some
+    systems begin a target with padding's id (R52).
     """
     length = ops.shape(tokens)[1]  # keras: a tensor where it is unknown
     first = ops.arange(length) == 0

@@ -1,4 +1,12 @@
-"""The optimizer (section 5.3); Keras' own Adam is another one (R26)."""
+"""The optimizer: Adam, its learning rate, and clipping (section 5.3).
+
+    m = β₁ m + (1 - β₁) g             m̂ = m / (1 - β₁ᵗ)
+    v = β₂ v + (1 - β₂) g²            v̂ = v / (1 - β₂ᵗ)
+    w = w - learning rate · m̂ / (√v̂ + ε)
+
+keras.optimizers.Adam is another one (R26). Other training runs:
+dialects/optimizer.py.
+"""
 
 from keras import ops
 

@@ -28,7 +28,7 @@ def position_table(length, d_model):
 
 
 def check_length(x, axis, start, max_length):
-    """Refuse x that ends behind the last position; T is x's size at an axis."""
+    """Refuse x that ends after the last position; T is x's size at an axis."""
     if x.shape[axis] is not None:  # keras: T may be unknown until a model runs
         checks.length(start + x.shape[axis], max_length)
 

@@ -13,11 +13,7 @@ from impl_keras.whole import Layer
 
 
 def log_softmax(x):
-    """x - log Σ exp(x) over the last axis, shifted so nothing overflows.
-
-    log_softmax(log_softmax(x)) = log_softmax(x), so the loss may apply it to
-    log-probabilities as well (R16).
-    """
+    """x - log Σ exp(x) over the last axis, shifted so nothing overflows."""
     return ops.log_softmax(x, axis=-1)
 
 

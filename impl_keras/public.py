@@ -1,19 +1,17 @@
 """What users call: models are made, loaded, saved, and write targets."""
 
+import functools
 import pathlib
 from typing import Any
 
 import keras
-import numpy as np
 from keras import ops
 
-import transformer_contract.weights
-from transformer_contract import checks, chosen, shipped
+from transformer_contract import checks, chosen, saved
 from transformer_contract.batch import check_search
 from transformer_contract.config import TransformerConfig
 from transformer_contract.errors import InputError, one_of
 from transformer_contract.generation import GenerationConfig
-from transformer_contract.schema import schema
 from transformer_contract.weights import FLOATS
 from impl_keras import parts
 from impl_keras.masks import padding_mask
@@ -26,11 +24,9 @@ def create(config: TransformerConfig, seed: int = 0, dtype: str = "float32",
     The weights are the contract's initial_weights, as in every port.
 
     Raises:
-        InputError: there is no such dtype or device.
+        InputError: there is no such config, seed, dtype or device.
     """
-    return _made(
-        config, transformer_contract.weights.initial_weights(config, seed),
-        dtype, device)
+    return _made(config, saved.initial(config, seed), dtype, device)
 
 
 def load(name: str | pathlib.Path, dtype: str | None = None,
@@ -44,26 +40,16 @@ def load(name: str | pathlib.Path, dtype: str | None = None,
     Raises:
         InputError: the file cannot be read, or is no model's.
     """
-    file = f"{name}.safetensors"
-    path = shipped.sound(file) if file in shipped.sums() else name
-    weights, metadata = transformer_contract.weights.load(path)
-    try:
-        config = TransformerConfig(
-            **transformer_contract.weights.described(metadata)["config"])
-    except (KeyError, TypeError):
-        raise InputError(
-            f"{str(path)!r} does not say which model it is; give a file that "
-            "save wrote.") from None
-    transformer_contract.weights.check(weights, schema(config), str(path))
+    config, weights = saved.read(name)
     return _made(config, weights,
                  dtype or next(iter(weights.values())).dtype.name, device)
 
 
 def _made(config, weights, dtype, device):
-    from impl_keras import engine  # it imports the models, and they this
+    from impl_keras import engine  # it imports models, which import this
     return engine.build(
         "transformer", config, weights, one_of(dtype, FLOATS, "dtype"),
-        one_of(device, engine.devices(), "device"))
+        checks.device(device, engine.devices()))
 
 
 def save(model: keras.Model, path: str | pathlib.Path) -> None:
@@ -73,8 +59,7 @@ def save(model: keras.Model, path: str | pathlib.Path) -> None:
         InputError: the file cannot be written.
     """
     from impl_keras import engine
-    transformer_contract.weights.save(
-        path, engine.export(model), config=model.config.as_dict())
+    saved.write(model, path, engine.export)
 
 
 def generate(model: keras.Model, source: Any, settings: dict) -> Any:
@@ -82,8 +67,8 @@ def generate(model: keras.Model, source: Any, settings: dict) -> Any:
 
     Args:
         source: int [B S].
-        settings: fields of a GenerationConfig, by name; a beam of more than 1
-            is beam search, else the method is greedy search.
+        settings: fields of a GenerationConfig, by name, as its ``of`` reads
+            them.
 
     Returns:
         Each source's best target, int [B N].
@@ -91,12 +76,10 @@ def generate(model: keras.Model, source: Any, settings: dict) -> Any:
     Raises:
         InputError: the ids or settings do not fit.
     """
-    beam = settings.get("beam", 1)
-    settings = GenerationConfig(**{
-        "method": "beam" if beam > 1 else "greedy", "beam": beam, **settings})
+    settings = GenerationConfig.of(settings)
+    ids = ops.convert_to_numpy(source) if ops.is_tensor(source) else source
+    rows = check_search(model.config, ids, settings, None)
     source = ops.convert_to_tensor(source)
-    rows = check_search(
-        model.config, ops.convert_to_numpy(source), settings, None)
     from impl_keras import engine
     with engine.on(engine.home(model)):
         tokens, _ = parts.search(model.config, settings)(
@@ -106,6 +89,7 @@ def generate(model: keras.Model, source: Any, settings: dict) -> Any:
 
 def check_class(model, config):
     """Refuse a config that asks for a model of another class."""
+    checks.kind(config, TransformerConfig, "a TransformerConfig", "config")
     wanted = parts.part(parts.MODELS, chosen.model(config))
     if not isinstance(model, wanted):
         raise InputError(
@@ -120,6 +104,19 @@ def pair(source, target):
     return source, target
 
 
+def one_sentence(function):
+    """Let InputErrors be (keras: else it puts lines of its own around them)."""
+    @functools.wraps(function)
+    def called(*args):
+        try:
+            return function(*args)
+        except InputError as error:
+            error._keras_call_info_injected = True
+            raise
+    return called
+
+
+@one_sentence
 def given_masks(model, source, target, source_mask, target_mask):
     """Both masks: bool [B 1 1 S] and [B 1 T T]. None follows from the ids.
 
@@ -130,14 +127,17 @@ def given_masks(model, source, target, source_mask, target_mask):
         InputError: they do not fit.
     """
     config = model.config
-    if source is not None:
+    if config.stacks != "decoder":
         _check_ids(source, config.source_ids, config.source_length, "source")
         own = padding_mask(source, config.pad_id)
         source_mask = _mask(source_mask, own, "source")
-    if target is not None:
+    if config.stacks != "encoder":
         _check_ids(target, config.target_vocab, config.max_length, "target")
         own = parts.decoder_mask(config)(target, config.pad_id)
         target_mask = _mask(target_mask, own, "target")
+    if config.stacks == "both" and None not in (
+            source.shape[0], target.shape[0]):
+        checks.pairs(source.shape[0], target.shape[0])
     return source_mask, target_mask
 
 
@@ -146,7 +146,9 @@ def _check_ids(ids, vocab, max_length, what):
     values = _values(ids)
     if values is not None:
         checks.tokens(values, vocab, max_length, what)
-    elif ids.shape[1] is not None:
+        return
+    checks.whole(keras.backend.standardize_dtype(ids.dtype), ids.shape, what)
+    if ids.shape[1] is not None:
         checks.length(ids.shape[1], max_length, what)
 
 
@@ -154,15 +156,15 @@ def _mask(mask, own, what):
     """The mask, or else the ids' own; one of their inverse is refused."""
     if mask is None:
         return own
+    if not hasattr(mask, "shape"):
+        raise InputError(
+            f"the {what} mask came as {type(mask).__name__}; give a tensor.")
     if len(mask.shape) == 2 and what == "source":
         mask = mask[:, None, None, :]
-    checks.mask(mask, own.shape)
+    checks.given(mask, own, what)
     values, wanted = _values(mask), _values(own)
-    if (values is not None and wanted is not None and wanted.any()
-            and np.array_equal(values, ~wanted)):
-        raise InputError(
-            f"the {what} mask is the inverse of the ids' own; give True where "
-            "a token may be read.")
+    if values is not None and wanted is not None:
+        checks.meaning(values, wanted, what)
     return mask
 
 

@@ -82,15 +82,14 @@ class Greedy(Search):
         finished = ops.zeros(len(tokens), "bool")
         for written in range(1, self.length):
             # [1] log_probs [B V]: log p of every token that may come next
-            log_probs = tap(
-                self, "log_probs", self.next(tokens, written))
+            log_probs = tap(self, "log_probs", self.next(tokens, written))
             # [2] token [B]: the chosen one
             token = self.choose(log_probs, written)
             log_p = ops.take_along_axis(log_probs, token[:, None], axis=-1)
             # [3] scores [B]: the sum of log p of all tokens, up to the eos
             scores = scores + ops.where(finished, 0, log_p[:, 0])
             token = ops.where(finished, self.pad_id, token)
-            # [4] tokens [B N]: the token at its place; padding behind an eos
+            # [4] tokens [B N]: the token at its place; padding after an eos
             tokens = ops.where(place == written, token[:, None], tokens)
             # [5] finished [B]: whether the eos is written
             finished = tap(

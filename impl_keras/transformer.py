@@ -89,5 +89,5 @@ class Transformer(WholeModel):
             (*target.shape, self.config.target_vocab), self.compute_dtype)
 
     def generate(self, source, **settings):
-        """Each source's best target, int [B N]; see public.generate."""
+        """Find the targets of source [B S]; see public.generate."""
         return public.generate(self, source, settings)

@@ -6,10 +6,12 @@ the config has said them, so that a new model can be loaded and saved at once.
 
 import contextlib
 import math
+import numbers
 
 import keras
 
 from transformer_contract.config import TransformerConfig
+from transformer_contract.errors import InputError
 
 
 class Layer(keras.layers.Layer):
@@ -26,6 +28,15 @@ class WholeModel(keras.Model):
     def __init__(self, config, **kwargs):
         super().__init__(**kwargs)
         self.built, self.config = True, config
+
+    def __call__(self, *inputs, **named):
+        """As Keras' own, which speaks of positions where it is given text."""
+        for each in keras.tree.flatten(inputs):
+            if isinstance(each, (str, bytes, numbers.Number)):
+                raise InputError(
+                    f"the ids came as {type(each).__name__}; give a tensor "
+                    "of whole numbers of shape [batch, length].")
+        return super().__call__(*inputs, **named)
 
     def get_config(self):
         """What from_config makes the same model of, without its weights."""

@@ -20,7 +20,8 @@ from impl_mlx.linear import Linear
 
 def softmax(x):
     """exp(x) / Σ exp(x) over the last axis, shifted so nothing overflows."""
-    # mlx: mx.softmax is float32's, and sums 16 bits in 16 bits
+    # mlx: mx.softmax of float64 has float32's digits, and sums 16-bit
+    # numbers in 16 bits
     e = exp(x - mx.stop_gradient(mx.max(x, axis=-1, keepdims=True)))
     return e / mx.sum(e, axis=-1, keepdims=True)
 

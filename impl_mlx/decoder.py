@@ -47,7 +47,7 @@ class Decoder(nn.Module):
             parts.decoder_layer(config) for _ in range(config.n_decoder_layers)]
 
     def through(self, x, memory, memory_mask, mask, caches):
-        """x [B T D] behind the last layer; masks as in a layer."""
+        """x [B T D] after the last layer; masks as in a layer."""
         for i, layer in enumerate(self.layers):
             cache = None if caches is None else caches[i]
             x = layer(x, memory, memory_mask, mask, cache)

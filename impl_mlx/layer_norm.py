@@ -3,7 +3,7 @@
     LayerNorm(x) = (x - mean) / √(variance + ε) · scale + bias
 
 ``variance`` divides by D (biased; R3). nn.LayerNorm is the same but for its
-root, which is float32's. Other norms are in dialects/norms.py.
+root, which has float32's digits. Other norms are in dialects/norms.py.
 """
 
 import mlx.core as mx
@@ -31,7 +31,7 @@ class LayerNorm(nn.Module):
         return centered
 
     def normalise(self, centered):
-        """Divide by the standard deviation: variance 1 over D."""
+        """Divide by the standard deviation, so that the variance is 1."""
         # [3] variance [B T 1]: Σ centered² / D  (R3)
         variance = tap(self, "variance", mean_of(centered * centered))
         # [4] normalized [B T D]: centered / √(variance + ε)  (R3)

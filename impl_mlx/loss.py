@@ -15,8 +15,8 @@ from impl_mlx.projection import log_softmax
 def cross_entropy(logits, labels, pad_id, label_smoothing, smoothing):
     """The mean loss of the labels that are not padding; 0 if all are (R23).
 
-    nn.losses.cross_entropy with weights equals "uniform", on a logsumexp that
-    is float32's.
+    nn.losses.cross_entropy with weights equals "uniform", by a logsumexp that
+    has float32's digits.
     """
     right, other, padding, negative_entropy = SMOOTHINGS[smoothing](
         label_smoothing, logits.shape[-1])

@@ -22,7 +22,7 @@ def inverse_sqrt(training, d_model, step):
 def clip_by_global_norm(gradients, limit):
     """Scale all gradients so that their norm is at most ``limit`` (R28)."""
     norm = mx.sqrt(sum(mx.sum(g * g) for g in gradients))
-    if limit:
+    if limit:  # mlx: lazy; an if would compute the norm at once
         scale = mx.where(norm > limit, limit / norm, 1)
         gradients = [g * scale for g in gradients]
     return gradients, norm

@@ -9,9 +9,9 @@ Other positions are in dialects/positional.py.
 
 import functools
 
-import numpy as np
 import mlx.core as mx
 import mlx.nn as nn
+import numpy as np
 
 from transformer_contract import checks
 from transformer_contract.trace import tap

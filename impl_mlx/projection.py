@@ -15,7 +15,7 @@ from impl_mlx.exact import exp, sum_of
 
 def log_softmax(x):
     """x - log Σ exp(x) over the last axis, shifted so nothing overflows."""
-    # mlx: mx.logsumexp is float32's, and mx.sum a running one
+    # mlx: mx.logsumexp has float32's digits, and mx.sum is a running sum
     shifted = x - mx.stop_gradient(mx.max(x, axis=-1, keepdims=True))
     return shifted - mx.log(sum_of(exp(shifted)))
 

@@ -7,13 +7,11 @@ import mlx.core as mx
 import mlx.nn as nn
 import numpy as np
 
-import transformer_contract.weights
-from transformer_contract import checks, chosen, shipped
+from transformer_contract import checks, chosen, saved
 from transformer_contract.batch import check_search
 from transformer_contract.config import TransformerConfig
 from transformer_contract.errors import InputError, one_of
 from transformer_contract.generation import GenerationConfig
-from transformer_contract.schema import schema
 from transformer_contract.weights import FLOATS
 from impl_mlx import parts
 from impl_mlx.dropout import evaluating
@@ -28,11 +26,9 @@ def create(config: TransformerConfig, seed: int = 0, dtype: str = "float32",
     model is in training mode, as MLX's are when they are made.
 
     Raises:
-        InputError: there is no such dtype or device.
+        InputError: there is no such config, seed, dtype or device.
     """
-    model = _made(
-        config, transformer_contract.weights.initial_weights(config, seed),
-        dtype, device)
+    model = _made(config, saved.initial(config, seed), dtype, device)
     model.train()
     return model
 
@@ -50,26 +46,16 @@ def load(name: str | pathlib.Path, dtype: str | None = None,
     Raises:
         InputError: the file cannot be read, or is no model's.
     """
-    file = f"{name}.safetensors"
-    path = shipped.sound(file) if file in shipped.sums() else name
-    weights, metadata = transformer_contract.weights.load(path)
-    try:
-        config = TransformerConfig(
-            **transformer_contract.weights.described(metadata)["config"])
-    except (KeyError, TypeError):
-        raise InputError(
-            f"{str(path)!r} does not say which model it is; give a file that "
-            "save wrote.") from None
-    transformer_contract.weights.check(weights, schema(config), str(path))
+    config, weights = saved.read(name)
     return _made(config, weights,
                  dtype or next(iter(weights.values())).dtype.name, device)
 
 
 def _made(config, weights, dtype, device):
-    from impl_mlx import engine  # it imports the models, and they this
+    from impl_mlx import engine  # it imports models, which import this
     return engine.build(
         "transformer", config, weights, one_of(dtype, FLOATS, "dtype"),
-        one_of(device, engine.devices(), "device"))
+        checks.device(device, engine.devices()))
 
 
 def save(model: nn.Module, path: str | pathlib.Path) -> None:
@@ -79,8 +65,7 @@ def save(model: nn.Module, path: str | pathlib.Path) -> None:
         InputError: the file cannot be written.
     """
     from impl_mlx import engine
-    transformer_contract.weights.save(
-        path, engine.export(model), config=model.config.as_dict())
+    saved.write(model, path, engine.export)
 
 
 def generate(model: nn.Module, source: Any, settings: dict) -> mx.array:
@@ -88,8 +73,8 @@ def generate(model: nn.Module, source: Any, settings: dict) -> mx.array:
 
     Args:
         source: int [B S].
-        settings: fields of a GenerationConfig, by name; a beam of more than 1
-            is beam search, else the method is greedy search.
+        settings: fields of a GenerationConfig, by name, as its ``of`` reads
+            them.
 
     Returns:
         Each source's best target, int [B N].
@@ -97,9 +82,8 @@ def generate(model: nn.Module, source: Any, settings: dict) -> mx.array:
     Raises:
         InputError: the ids or settings do not fit.
     """
-    beam = settings.get("beam", 1)
-    settings = GenerationConfig(**{
-        "method": "beam" if beam > 1 else "greedy", "beam": beam, **settings})
+    settings = GenerationConfig.of(settings)
+    checks.kind(source, mx.array, "an mlx.core.array", "source ids")
     rows = check_search(model.config, np.array(source), settings, None)
     with evaluating(model), mx.stream(mx.cpu):  # scores are float64
         tokens, _ = parts.search(model.config, settings)(
@@ -109,6 +93,7 @@ def generate(model: nn.Module, source: Any, settings: dict) -> mx.array:
 
 def check_class(model, config):
     """Refuse a config that asks for a model of another class."""
+    checks.kind(config, TransformerConfig, "a TransformerConfig", "config")
     wanted = parts.part(parts.MODELS, chosen.model(config))
     if not isinstance(model, wanted):
         raise InputError(
@@ -126,23 +111,27 @@ def given_masks(model, source, target, source_mask, target_mask):
         InputError: they do not fit.
     """
     config = model.config
-    if source is not None:
+    if config.stacks != "decoder":
         _check_ids(source, config.source_ids, config.source_length, "source")
         own = padding_mask(source, config.pad_id)
         source_mask = _mask(source_mask, own, "source")
-    if target is not None:
+    if config.stacks != "encoder":
         _check_ids(target, config.target_vocab, config.max_length, "target")
         own = parts.decoder_mask(config)(target, config.pad_id)
         target_mask = _mask(target_mask, own, "target")
+    if config.stacks == "both":
+        checks.pairs(source.shape[0], target.shape[0])
     return source_mask, target_mask
 
 
 def _check_ids(ids, vocab, max_length, what):
     """Refuse ids that a model cannot read."""
+    checks.kind(ids, mx.array, "an mlx.core.array", f"{what} ids")
     values = _values(ids)
     if values is not None:
         checks.tokens(values, vocab, max_length, what)
     else:
+        checks.whole(ids.dtype, ids.shape, what)
         checks.length(ids.shape[1], max_length, what)
 
 
@@ -150,15 +139,13 @@ def _mask(mask, own, what):
     """The mask, or else the ids' own; one of their inverse is refused."""
     if mask is None:
         return own
+    checks.kind(mask, mx.array, "an mlx.core.array", f"{what} mask")
     if len(mask.shape) == 2 and what == "source":
         mask = mask[:, None, None, :]
-    checks.mask(mask, own.shape)
+    checks.given(mask, own, what)
     values, wanted = _values(mask), _values(own)
-    if (values is not None and wanted is not None and wanted.any()
-            and np.array_equal(values, ~wanted)):
-        raise InputError(
-            f"the {what} mask is the inverse of the ids' own; give True where "
-            "a token may be read.")
+    if values is not None and wanted is not None:
+        checks.meaning(values, wanted, what)
     return mask
 
 

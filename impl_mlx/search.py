@@ -88,7 +88,7 @@ class Greedy(Search):
             # [3] scores [B]: the sum of log p of all tokens, up to the eos
             scores = scores + mx.where(finished, 0, log_p[:, 0])
             token = mx.where(finished, self.pad_id, token)
-            # [4] tokens [B N]: the token at its place; padding behind an eos
+            # [4] tokens [B N]: the token at its place; padding after an eos
             tokens = mx.where(place == written, token[:, None], tokens)
             # [5] finished [B]: whether the eos is written
             finished = tap(

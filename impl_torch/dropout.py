@@ -1,6 +1,6 @@
 """Dropout: some values are zeroed while training (section 5.4).
 
-    y = x / (1 - rate) where kept, else 0
+    left = x / (1 - rate) where kept, else 0
 
 The kept values follow from named keys (R25), or from torch's own generator.
 """

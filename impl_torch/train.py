@@ -23,7 +23,7 @@ def loss_and_gradients(model, source, target, drawn):
     # [2] labels [B T]: the target without its first token
     labels = target[:, 1:]
     source_mask = padding_mask(source, config.pad_id)
-    # [3] target_mask [B 1 T T]: no later token; no padding behind the first
+    # [3] target_mask [B 1 T T]: no later token; no padding after the first
     target_mask = parts.decoder_mask(config)(read, config.pad_id)
     convention = (config.pad_id, config.label_smoothing, config.smoothing)
     with torch.enable_grad(), dropping(paths(model), drawn):

@@ -103,8 +103,9 @@ class MultiHeadAttention:
     def forward(self, x, memory, mask, cache):
         """Let x [B T D] attend to memory [B S D] where mask allows.
 
-        With a cache, x and memory are the same one token; it attends to itself
-        and to every token that the cache keeps. Without one it is None.
+        With a cache (cache.py), x and memory are the same one token; it attends
+        to itself and to every token that the cache keeps. Without one it is
+        None. ``c`` is another thing: each step by its name, for ``backward``.
         """
         c = {"inputs": (x, memory)}
         start = 0 if cache is None else cache.written
@@ -117,7 +118,7 @@ class MultiHeadAttention:
         return output, c
 
     def backward(self, doutput, c):
-        """From doutput [B T D]: dx, dmemory and g.
+        """From doutput [B T D]: dx, dmemory and g, by step and parameter.
 
         In self-attention x and memory are one array, whose gradient is the sum
         of the two.

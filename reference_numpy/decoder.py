@@ -83,7 +83,7 @@ class Decoder:
                        for _ in range(config.n_decoder_layers)]
 
     def through(self, x, memory, memory_mask, mask, caches, c):
-        """x [B T D] behind the last layer; masks as in a layer."""
+        """x [B T D] after the last layer; masks as in a layer."""
         for i, layer in enumerate(self.layers):
             cache = None if caches is None else caches[i]
             x, c[f"layers.{i}"] = layer.forward(
@@ -109,7 +109,7 @@ class Decoder:
         return dx, dmemory, g
 
     def through_backward(self, dx, c, g):
-        """From dx, of what is behind the last layer [B T D]: x's, dmemory.
+        """From dx, of what is after the last layer [B T D]: x's, dmemory.
 
         Every layer read the memory, so its gradient is a sum over layers.
         """

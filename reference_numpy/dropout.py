@@ -1,6 +1,6 @@
 """Dropout: some values are zeroed while training (section 5.4).
 
-    y = x / (1 - rate) where kept, else 0
+    left = x / (1 - rate) where kept, else 0
 
 Srivastava et al. 2014, in the form that keeps the mean, so that nothing is
 scaled when it is off. The kept values follow from a named key (R25): the run's

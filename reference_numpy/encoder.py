@@ -62,7 +62,7 @@ class Encoder:
                        for _ in range(config.n_encoder_layers)]
 
     def through(self, x, mask, c):
-        """x [B S D] behind the last layer; mask is [B 1 1 S]."""
+        """x [B S D] after the last layer; mask is [B 1 1 S]."""
         for i, layer in enumerate(self.layers):
             x, c[f"layers.{i}"] = layer.forward(x, mask)
         return x
@@ -82,7 +82,7 @@ class Encoder:
         return dx, g
 
     def through_backward(self, dx, c, g):
-        """From dx, of what is behind the last layer [B S D]: x's."""
+        """From dx, of what is after the last layer [B S D]: x's."""
         for i, layer in reversed(list(enumerate(self.layers))):
             dx, g[f"layers.{i}"] = layer.backward(dx, c[f"layers.{i}"])
         return dx

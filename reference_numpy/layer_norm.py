@@ -33,7 +33,7 @@ class LayerNorm:
         return centered
 
     def normalise(self, centered, c):
-        """Divide by the standard deviation: variance 1 over D."""
+        """Divide by the standard deviation, so that the variance is 1."""
         # [3] variance [B T 1]: Σ centered² / D  (R3)
         variance = c["variance"] = np.mean(
             centered * centered, axis=-1, keepdims=True)

@@ -5,14 +5,12 @@ from typing import Any
 
 import numpy as np
 
-import transformer_contract.weights
-from transformer_contract import checks, chosen, shipped
+from transformer_contract import checks, chosen, saved
 from transformer_contract.batch import check_search
 from transformer_contract.config import TransformerConfig
 from transformer_contract.dropping import dropping, places
 from transformer_contract.errors import InputError, one_of
 from transformer_contract.generation import GenerationConfig
-from transformer_contract.schema import schema
 from transformer_contract.weights import FLOATS
 from reference_numpy import parts, random
 from reference_numpy.dropout import draw
@@ -27,11 +25,9 @@ def create(config: TransformerConfig, seed: int = 0, dtype: str = "float32",
     The weights are the contract's initial_weights, as in every port.
 
     Raises:
-        InputError: there is no such dtype or device.
+        InputError: there is no such config, seed, dtype or device.
     """
-    return _made(
-        config, transformer_contract.weights.initial_weights(config, seed),
-        dtype, device)
+    return _made(config, saved.initial(config, seed), dtype, device)
 
 
 def load(name: str | pathlib.Path, dtype: str | None = None,
@@ -45,26 +41,16 @@ def load(name: str | pathlib.Path, dtype: str | None = None,
     Raises:
         InputError: the file cannot be read, or is no model's.
     """
-    file = f"{name}.safetensors"
-    path = shipped.sound(file) if file in shipped.sums() else name
-    weights, metadata = transformer_contract.weights.load(path)
-    try:
-        config = TransformerConfig(
-            **transformer_contract.weights.described(metadata)["config"])
-    except (KeyError, TypeError):
-        raise InputError(
-            f"{str(path)!r} does not say which model it is; give a file that "
-            "save wrote.") from None
-    transformer_contract.weights.check(weights, schema(config), str(path))
+    config, weights = saved.read(name)
     return _made(config, weights,
                  dtype or next(iter(weights.values())).dtype.name, device)
 
 
 def _made(config, weights, dtype, device):
-    from reference_numpy import engine  # it imports the models, and they this
+    from reference_numpy import engine  # it imports models, which import this
     return engine.build(
         "transformer", config, weights, one_of(dtype, FLOATS, "dtype"),
-        one_of(device, engine.devices(), "device"))
+        checks.device(device, engine.devices()))
 
 
 def save(model: Any, path: str | pathlib.Path) -> None:
@@ -74,8 +60,7 @@ def save(model: Any, path: str | pathlib.Path) -> None:
         InputError: the file cannot be written.
     """
     from reference_numpy import engine
-    transformer_contract.weights.save(
-        path, engine.export(model), config=model.config.as_dict())
+    saved.write(model, path, engine.export)
 
 
 def answer(model: Any, source: np.ndarray, target: np.ndarray,
@@ -107,8 +92,8 @@ def generate(model: Any, source: np.ndarray, settings: dict) -> np.ndarray:
 
     Args:
         source: int [B S].
-        settings: fields of a GenerationConfig, by name; a beam of more than 1
-            is beam search, else the method is greedy search.
+        settings: fields of a GenerationConfig, by name, as its ``of`` reads
+            them.
 
     Returns:
         Each source's best target, int [B N].
@@ -116,9 +101,7 @@ def generate(model: Any, source: np.ndarray, settings: dict) -> np.ndarray:
     Raises:
         InputError: the ids or settings do not fit.
     """
-    beam = settings.get("beam", 1)
-    settings = GenerationConfig(**{
-        "method": "beam" if beam > 1 else "greedy", "beam": beam, **settings})
+    settings = GenerationConfig.of(settings)
     rows = check_search(model.config, np.asarray(source), settings, None)
     tokens, _ = parts.search(model.config, settings)(
         model, np.asarray(source), settings, rows).run()
@@ -127,6 +110,7 @@ def generate(model: Any, source: np.ndarray, settings: dict) -> np.ndarray:
 
 def check_class(model, config):
     """Refuse a config that asks for a model of another class."""
+    checks.kind(config, TransformerConfig, "a TransformerConfig", "config")
     wanted = parts.part(parts.MODELS, chosen.model(config))
     if not isinstance(model, wanted):
         raise InputError(
@@ -141,15 +125,17 @@ def given_masks(model, source, target, source_mask, target_mask):
         InputError: ids or masks do not fit.
     """
     config = model.config
-    if source is not None:
+    if config.stacks != "decoder":
         checks.tokens(
             source, config.source_ids, config.source_length, "source")
         own = padding_mask(source, config.pad_id)
         source_mask = _mask(source_mask, own, "source")
-    if target is not None:
+    if config.stacks != "encoder":
         checks.tokens(target, config.target_vocab, config.max_length, "target")
         own = parts.decoder_mask(config)(target, config.pad_id)
         target_mask = _mask(target_mask, own, "target")
+    if config.stacks == "both":
+        checks.pairs(source.shape[0], target.shape[0])
     return source_mask, target_mask
 
 
@@ -157,11 +143,9 @@ def _mask(mask, own, what):
     """The mask, or else the ids' own; one of their inverse is refused."""
     if mask is None:
         return own
+    checks.kind(mask, np.ndarray, "a numpy.ndarray", f"{what} mask")
     if len(mask.shape) == 2 and what == "source":
         mask = mask[:, None, None, :]
-    checks.mask(mask, own.shape)
-    if own.any() and np.array_equal(mask, ~own):
-        raise InputError(
-            f"the {what} mask is the inverse of the ids' own; give True where "
-            "a token may be read.")
+    checks.given(mask, own, what)
+    checks.meaning(mask, own, what)
     return mask

@@ -70,11 +70,7 @@ def check_inputs(config, source, target, source_mask, target_mask):
     checks.tokens(source, config.source_ids, config.source_length, "source")
     checks.tokens(target, config.target_vocab, config.max_length, "target")
     (batch, s), (rows, t) = np.shape(source), np.shape(target)
-    if batch != rows:
-        raise checks.InputError(
-            f"the source has {batch} sequences and the target {rows}; give as "
-            "many of one as of the other."
-        )
+    checks.pairs(batch, rows)
     checks.mask(source_mask, (batch, 1, 1, s))
     checks.mask(target_mask, (batch, 1, t, t))
 

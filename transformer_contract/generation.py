@@ -16,6 +16,9 @@ CHOICES = {
 WHOLE = {"bos_id": 0, "eos_id": 0, "top_k": 0, "max_tokens": 1,
          "min_tokens": 1, "beam": 1, "seed": 0, "no_repeat_ngram": 0}
 
+#: What only a sample follows.
+SAMPLING = "temperature", "top_k", "top_p", "top_p_of_top_k"
+
 #: Lists of ids.
 LISTS = ("prompt", "more_eos_ids", "suppress_tokens", "begin_suppress_tokens")
 
@@ -128,6 +131,32 @@ class GenerationConfig:
                 raise InputError(
                     f"{field} is {getattr(self, field)!r}; choose True or "
                     "False.")
+
+    @classmethod
+    def of(cls, settings):
+        """The search that a user asks for by some fields, a dict.
+
+        A beam of more than 1 is beam search; without one it is greedy.
+
+        Raises:
+            InputError: there is no such field, or one that the method ignores.
+        """
+        for field in settings:
+            one_of(field, [each.name for each in dataclasses.fields(cls)],
+                   "setting")
+        beam = settings.get("beam", 1)
+        several = is_whole(beam) and beam > 1
+        method = settings.get("method", "beam" if several else "greedy")
+        if several and method != "beam":
+            raise InputError(
+                f"beam is {beam}, but method is {method!r}; leave out one.")
+        for field in SAMPLING:
+            if field in settings and method != "sample":
+                raise InputError(
+                    f"{field} is for samples, but method is {method!r}; give "
+                    "method='sample', or leave it out.")
+        width = {} if method == "beam" else {"beam": 1}
+        return cls(**{"method": method, **width, **settings})
 
     def replace(self, **changes):
         """A copy with some fields changed, checked again."""

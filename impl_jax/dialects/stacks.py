@@ -70,7 +70,7 @@ class CausalStack(DialectEncoder):
         self.complete(config, rngs=rngs)
 
     def through(self, x, mask, caches):
-        """x [B T D] behind the last layer; mask and caches as in a Decoder."""
+        """x [B T D] after the last layer; mask and caches as in a Decoder."""
         for i, layer in enumerate(self.layers):
             cache = None if caches is None else caches[i]
             x = layer(x, mask, cache)

@@ -45,7 +45,7 @@ def kept(layer):
 
 
 def through(layers, x, *given):
-    """x [B T D] behind the last layer; ``given`` is what each takes besides."""
+    """x [B T D] after the last layer; ``given`` is what each takes besides."""
     graph, _, rest = nnx.split(layers[0], nnx.Param, ...)
     stacked = jax.tree.map(lambda *each: jnp.stack(each), *(
         (nnx.state(layer, nnx.Param), kept(layer)) for layer in layers))
@@ -63,7 +63,7 @@ class Encoder(encoder.Encoder):
     """See impl_jax.encoder."""
 
     def through(self, x, mask):
-        """x [B S D] behind the last layer; mask is [B 1 1 S]."""
+        """x [B S D] after the last layer; mask is [B 1 1 S]."""
         if not alike(self.layers):
             return super().through(x, mask)
         return through(self.layers, x, mask)
@@ -73,7 +73,7 @@ class Decoder(decoder.Decoder):
     """See impl_jax.decoder."""
 
     def through(self, x, memory, memory_mask, mask, caches):
-        """x [B T D] behind the last layer, reading memory [B S D]."""
+        """x [B T D] after the last layer, reading memory [B S D]."""
         if caches is not None or not alike(self.layers):
             return super().through(x, memory, memory_mask, mask, caches)
         return through(self.layers, x, memory, memory_mask, mask, None)
@@ -91,7 +91,7 @@ class CausalStack(stacks.CausalStack):
     """See impl_jax.dialects.stacks."""
 
     def through(self, x, mask, caches):
-        """x [B T D] behind the last layer; mask is [B 1 T T]."""
+        """x [B T D] after the last layer; mask is [B 1 T T]."""
         if caches is not None or not alike(self.layers):
             return super().through(x, mask, caches)
         return through(self.layers, x, mask, None)

@@ -214,12 +214,34 @@ def test_the_frameworks_files_of_another_model_are_refused(citizen, tmp_path):
         pytest.fail(f"{what} was loaded")
 
 
-@pytest.mark.parametrize("damage", ["another config", "cut", "renamed"])
+def test_the_frameworks_own_files_are_not_ours(citizen, tmp_path):
+    """``load`` reads what ``save`` wrote; it says what else a file is."""
+    citizen.native_round_trip(citizen.new(CONFIG), CONFIG, tmp_path)
+    for path in tmp_path.iterdir():
+        with pytest.raises(InputError, match="save"):
+            package(citizen).load(path)
+
+
+def test_names_of_no_file(citizen, tmp_path):
+    for name, word in (("date", "dates"), (tmp_path, "folder"), (None, "path")):
+        with pytest.raises(InputError, match=word):
+            package(citizen).load(name)
+
+
+@pytest.mark.parametrize("damage", [
+    "another config", "more layers than arrays", "an unknown field", "cut",
+    "renamed"])
 def test_our_files_of_another_model_are_refused(citizen, damage, tmp_path):
     path = tmp_path / "model.safetensors"
     arrays = transformer_contract.weights.initial_weights(CONFIG, 0)
     if damage == "another config":
         transformer_contract.weights.save(path, arrays, config=OTHER.as_dict())
+    elif damage == "more layers than arrays":
+        transformer_contract.weights.save(path, arrays, config={
+            **CONFIG.as_dict(), "n_encoder_layers": 10**9})
+    elif damage == "an unknown field":
+        transformer_contract.weights.save(
+            path, arrays, config={**CONFIG.as_dict(), "depth": 2})
     elif damage == "renamed":
         name = next(iter(arrays))
         arrays[f"{name}x"] = arrays.pop(name)
@@ -308,6 +330,8 @@ def test_a_source_that_is_too_long(citizen):
 
 MASKS = {
     "inverted": lambda mask: ~mask,
+    "inverted, one for all": lambda mask: ~mask.any(0, keepdims=True),
+    "nothing": np.zeros_like,
     "another shape": lambda mask: mask[..., :-1],
     "numbers": lambda mask: np.where(mask, 0, -np.inf).astype(np.float32)}
 
@@ -321,6 +345,53 @@ def test_masks_that_mean_something_else(citizen, name, how):
                        **{name: MASKS[how](getattr(ids, name))})
 
 
+@pytest.mark.parametrize("axes", [2, 4])
+def test_a_target_mask_of_padding_alone(citizen, axes):
+    """It would let each token read later ones."""
+    model, ids = citizen.new(CONFIG), batch()
+    mask = ids.target != CONFIG.pad_id
+    with pytest.raises(InputError, match="target mask"):
+        citizen.logits(model, ids.source, ids.target, target_mask=(
+            mask if axes == 2 else mask[:, None, None]))
+
+
+def test_a_source_mask_by_row(citizen):
+    """It may be [B S], as the ids are."""
+    model, ids = citizen.new(CONFIG), batch()
+    np.testing.assert_array_equal(*(
+        citizen.logits(model, ids.source, ids.target, source_mask=mask)
+        for mask in (ids.source_mask, ids.source_mask[:, 0, 0])))
+
+
+@pytest.mark.parametrize("what", ["text", None, [["text"]], 3])
+def test_what_are_no_ids(citizen, what):
+    model, ids = citizen.new(CONFIG), batch()
+    for call in (lambda: model.generate(what),
+                 lambda: model(what, citizen.ids(ids.target)),
+                 lambda: model(citizen.ids(ids.source), what)):
+        with pytest.raises(InputError, match="ids") as raised:
+            call()
+        assert "\n" not in str(raised.value)
+
+
+def test_batches_of_different_sizes(citizen):
+    model, ids = citizen.new(CONFIG), batch()
+    for rows in (1, 2):
+        with pytest.raises(InputError, match="3 sequences"):
+            citizen.logits(model, ids.source, ids.target[:rows])
+
+
+@pytest.mark.parametrize("settings, word", [
+    ({"beam": 0}, "beam is 0"), ({"beam": "four"}, "four"),
+    ({"num_beams": 4}, "num_beams"), ({"max_token": 4}, "max_tokens"),
+    ({"method": "greedy", "beam": 4}, "leave out one"),
+    ({"temperature": 0.5}, "sample"), ({"max_tokens": 10**6}, "rows")])
+def test_searches_that_cannot_be(citizen, settings, word):
+    model = citizen.new(CONFIG)
+    with pytest.raises(InputError, match=word):
+        model.generate(citizen.ids(batch().source), **settings)
+
+
 def test_a_config_of_another_class(citizen):
     """One stack is another model: it is named, and how it is made."""
     with pytest.raises(InputError, match="create"):
@@ -332,6 +403,21 @@ def test_a_dtype_or_device_that_is_not_there(citizen):
         package(citizen).create(CONFIG, dtype="float17")
     with pytest.raises(InputError, match="warp"):
         package(citizen).create(CONFIG, device="warp")
+
+
+def test_what_is_no_model(citizen, tmp_path):
+    face, model = package(citizen), citizen.new(CONFIG)
+    for wrong in ("lesson", CONFIG.as_dict()):
+        for make in (face.create, citizen.new):
+            with pytest.raises(InputError, match="TransformerConfig"):
+                make(wrong)
+    with pytest.raises(InputError, match="seed"):
+        face.create(CONFIG, seed="one")
+    for arguments in (("model", tmp_path / "x"), (tmp_path / "x", model),
+                      (model, None)):
+        with pytest.raises(InputError, match="came as"):
+            face.save(*arguments)
+    assert not list(tmp_path.iterdir())
 
 
 def test_two_threads(citizen):
@@ -396,15 +482,19 @@ def test_an_import_changes_nothing(citizen):
 
 
 def test_the_face_without_the_harness(citizen, tmp_path):
-    """Five lines of a user, with nothing of ``parity`` imported."""
+    """Five lines of a user: nothing of ``parity``, and nobody is warned."""
     script = tmp_path / "mine.py"
     script.write_text(f"""
-import sys
+import sys, warnings
+import numpy
 {citizen.FRAMEWORK}
 from {citizen.PACKAGE} import create, load, save
 model = load("dates")
 save(model, {str(tmp_path / "again.safetensors")!r})
 model = load({str(tmp_path / "again.safetensors")!r})
+warnings.simplefilter("error", UserWarning)
+ids = model.generate({citizen.ARRAY}(numpy.full((1, 3), 5)), max_tokens=3)
+assert (ids[:, 0] + 0).shape == (1,)
 assert not [name for name in sys.modules if name.partition(".")[0] in (
     "parity", "parity_tests")]
 """)

@@ -16,6 +16,9 @@ from impl_jax.layer_norm import LayerNorm
 
 NAME, PACKAGE, FRAMEWORK = "jax", "impl_jax", "import jax, flax.nnx"
 
+#: What makes an array of the framework.
+ARRAY = "jax.numpy.asarray"
+
 #: Who computes in float64 enables it, before anything else.
 jax.config.update("jax_enable_x64", True)
 

@@ -8,6 +8,9 @@ import keras
 
 NAME, PACKAGE, FRAMEWORK = "keras", "impl_keras", "import keras"
 
+#: What makes an array of the framework.
+ARRAY = "keras.ops.convert_to_tensor"
+
 
 def new(config, seed=0):
     """A new model by Keras' own random numbers."""

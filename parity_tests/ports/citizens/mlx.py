@@ -16,6 +16,9 @@ from impl_mlx.layer_norm import LayerNorm
 
 NAME, PACKAGE, FRAMEWORK = "mlx", "impl_mlx", "import mlx.core, mlx.nn"
 
+#: What makes an array of the framework.
+ARRAY = "mlx.core.array"
+
 
 def new(config, seed=0):
     """A new model by MLX's own random numbers."""

@@ -13,6 +13,10 @@ from reference_numpy.layer_norm import LayerNorm
 
 NAME, PACKAGE, FRAMEWORK = "numpy", "reference_numpy", "import numpy"
 
+#: What makes an array of the framework.
+ARRAY = "numpy.asarray"
+
+
 def new(config, seed=0):
     """A new model by NumPy's own random numbers."""
     np.random.seed(seed)

@@ -15,6 +15,9 @@ from impl_torch.layer_norm import LayerNorm
 
 NAME, PACKAGE, FRAMEWORK = "torch", "impl_torch", "import torch"
 
+#: What makes an array of the framework.
+ARRAY = "torch.from_numpy"
+
 
 def new(config, seed=0):
     """A new model by torch's own random numbers."""
