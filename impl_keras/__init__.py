@@ -3,10 +3,11 @@
 import importlib
 
 #: What users call -> the file that has it. Keras is imported with the first.
-FACE = {"Transformer": "transformer", "create": "public", "load": "public",
-        "save": "public"}
+FACE = {"Transformer": "transformer", "TransformerConfig": "public",
+        "create": "public", "load": "public", "save": "public"}
 
-__all__ = ["Transformer", "create", "load", "save"]  # noqa: F822
+__all__ = [  # noqa: F822
+    "Transformer", "TransformerConfig", "create", "load", "save"]
 
 
 def __getattr__(name):

@@ -6,7 +6,8 @@ inputs and g: the gradient by each step and parameter. ``dx`` is that by x.
 A part's own are below its attribute's name, as c["encoder"]["output"].
 """
 
+from transformer_contract.config import TransformerConfig
 from reference_numpy.public import create, load, save
 from reference_numpy.transformer import Transformer
 
-__all__ = ["Transformer", "create", "load", "save"]
+__all__ = ["Transformer", "TransformerConfig", "create", "load", "save"]
