@@ -39,8 +39,8 @@ def read(
         "--tcp-port", metavar="N", min=0, max=65535, help="Where --serve "
         "listens on 127.0.0.1; 0 for any that is free.")] = TCP_PORT,
     rebuild: Annotated[bool, typer.Option(
-        "--rebuild", help="Make the pages anew, where an installed release "
-        "has ready ones; --port does so as well.")] = False,
+        "--rebuild", help="Make the pages anew, where there are ready ones; "
+        "so does --port without --serve.")] = False,
 ):
     """Write pages on which the four stand side by side, with real numbers."""
     with told_plainly():

@@ -217,7 +217,8 @@ def trace_of(arrays, framework, origin, notes=(), outputs=OUTPUTS):
     dtype = next((array.dtype.name for arrays in (
         whole.outputs, *(step.outputs for step in reversed(every[:-1])),
         own["parameters"], own["inputs"]) for array in arrays.values()
-        if is_float(array)), "")
+        if is_float(array)),
+        "")
     missing = [] if whole.outputs else [
         f"{origin!r} does not say what the model gave: {outputs}."]
     return Trace(framework, {}, {}, dtype, every, own["parameters"], [],
