@@ -223,6 +223,8 @@ READABLE = (
     ("sample.py", "/ settings.temperature",
      "/ max(settings.temperature, 0.01)",
      "usage::low_temperature"),
+    ("search.py", "token == self.settings.eos_id",
+     "token % 256 == self.settings.eos_id % 256", "usage::eos_above_255"),
     ("dialects/search.py", "isin(token, torch.tensor(self.settings.eos_ids))",
      "isin(token % 256, torch.tensor(self.settings.eos_ids) % 256)",
      "usage::eos_above_255"),

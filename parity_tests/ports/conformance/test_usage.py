@@ -232,13 +232,15 @@ def test_candidates_as_likely(engine):
 
 @like_the_reference(*BOTH)
 def test_eos_above_255(engine):
-    """An end beyond 255, and the word that is 256 before it."""
+    """An end beyond 255, alone or of two, and the word that is 256 before."""
     model = of_bias(engine, np.eye(WORDS)[5])
     source = batch_of("ends", 2, 5).source
     for method in ("greedy", "beam"):
-        for name, array in engine.generate(model, source, GenerationConfig(
-                method=method, eos_id=261, max_tokens=3)).items():
-            yield f"{method}, {name}", array
+        for more in ((), (298,)):
+            for name, array in engine.generate(model, source, GenerationConfig(
+                    method=method, eos_id=261, more_eos_ids=more,
+                    max_tokens=3)).items():
+                yield f"{method}, {more}, {name}", array
 
 
 @like_the_reference(READABLE)
