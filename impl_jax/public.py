@@ -65,7 +65,7 @@ def _made(config, weights, dtype, device):
             "float64 is not enabled in JAX; call "
             'jax.config.update("jax_enable_x64", True) first.')
     return engine.build(
-        "transformer", config, weights, dtype,
+        "transformer", config, saved.rounded(weights, dtype), dtype,
         checks.device(device, engine.devices()))
 
 

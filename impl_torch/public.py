@@ -52,8 +52,9 @@ def load(name: str | pathlib.Path, dtype: str | None = None,
 
 def _made(config, weights, dtype, device):
     from impl_torch import engine  # it imports models, which import this
+    one_of(dtype, FLOATS, "dtype")
     return engine.build(
-        "transformer", config, weights, one_of(dtype, FLOATS, "dtype"),
+        "transformer", config, saved.rounded(weights, dtype), dtype,
         checks.device(device, engine.devices()))
 
 

@@ -39,6 +39,15 @@ def initial(config, seed):
     return files.initial_weights(config, seed)
 
 
+def rounded(weights, dtype):
+    """Weights in a dtype, rounded once, by NumPy, for all ports alike.
+
+    torch and TensorFlow round float64 to float32 first, then to float16.
+    """
+    return {name: array.astype(dtype, copy=False)
+            for name, array in weights.items()}
+
+
 def read(name):
     """The config and weights of a shipped model's name, or of a path.
 
