@@ -235,6 +235,18 @@ def _setting_of(this, steps):
     return ()
 
 
+def _spacing(steps):
+    """Strides or dilation of the one convolution of each, where they differ,
+    however it is padded or packed; or ()."""
+    found = [[each for each in some if each.name == "convolution"]
+             for some in steps]
+    if [*map(len, found)] != [1, 1]:
+        return ()
+    one, two = ({name: each.settings.get(name) for name in (
+        "strides", "dilation")} for (each,) in found)
+    return _differing(one, two)
+
+
 def _places(operation):
     """Which places a slice takes, in words."""
     first, last, step = (operation.settings.get(name) for name in (
@@ -286,7 +298,7 @@ def _of_steps(this):
         return "norm", *(f"over {count} numbers" for count in over)
     if {*words} <= ACTIVATIONS and words[0] != words[1]:
         return "activation", *words
-    if setting := _setting_of(this, steps):
+    if setting := _setting_of(this, steps) or _spacing(steps):
         return setting
     orders = [[each for each in sorted(some, key=lambda each: each.number)
                if not is_view(each)] for some in steps]

@@ -176,3 +176,32 @@ def test_weights_that_differ_are_told_with_how_many():
     assert other.cause == "parameter" and (
         "2 of 18 numbers are others, by up to 2.5e-01" in other.in_b)
     assert lost.cause == "parameter" and "NaN at 1 of 18 places" in lost.in_b
+
+
+class Spaced(nn.Module):
+    """Two convolutions, as one or apart, padded inside or before."""
+
+    def __init__(self, packed, dilation):
+        super().__init__()
+        torch.manual_seed(7)
+        self.packed, self.dilation = packed, dilation
+        self.both = nn.Conv1d(5, 8, 3).double()
+
+    def forward(self, x):
+        weight, bias, by = self.both.weight, self.both.bias, self.dilation
+        if self.packed:
+            h = nn.functional.conv1d(
+                x, weight, bias, padding=2 * by, dilation=by)
+            one, two = h[..., :x.shape[-1]].chunk(2, 1)
+        else:
+            x = nn.functional.pad(x, (2 * by, 0))
+            one, two = (nn.functional.conv1d(
+                x, weight[part], bias[part], dilation=by)
+                for part in (slice(4), slice(4, 8)))
+        return one.tanh() * two.sigmoid()
+
+
+def test_another_dilation_is_named_however_it_is_packed():
+    found = diff(Spaced(True, 2), Spaced(False, 1), X)
+    assert found.corrected
+    assert {each.cause for each in found.explanations} == {"dilation"}
