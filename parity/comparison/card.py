@@ -187,7 +187,8 @@ def _replayed(each):
 def _unidentified(lost):
     """A CardCause of each that is not identified, each sentence once."""
     made: list[CardCause] = []
-    said, room = set(), EVIDENCE
+    said: set[str] = set()
+    room = EVIDENCE
     for each in lost:
         known = dict.fromkeys([*each.known, *each.legend()])
         fresh = [visible(words) for words in known if words not in said]
