@@ -300,8 +300,9 @@ def model_cases(model):
                 kind="again")
     if model.number < len(SIZES):  # each is compiled anew
         yield whole("transformer, compiled where it can be",
-                    inputs=(*main, *other),
-                    kind="compiled")
+                    inputs=(*main, *other), kind="compiled")
+        yield whole("transformer's output", inputs=tuple(main),
+                    kind="predict")
     yield whole("transformer, dropout", inputs=tuple(main), kind="forward",
                 key=(2**32 - 1 - model.number, 7))
     yield whole("weights, handed out", inputs=(), kind="exported")

@@ -125,13 +125,12 @@ def test_unknown_words(option, value):
     assert told(run("check", option, value), unknown, "choose")
 
 
-@pytest.mark.parametrize("command", ["check", "vectors"])
+@pytest.mark.parametrize("command", [
+    ["check"], ["check", "vectors", "parity_tests/data/vectors"]])
 @pytest.mark.parametrize("name", ["no/such/folder/r.json", "."])
 def test_a_report_that_cannot_be_written(tmp_path, command, name):
     """Said before the work, not after it."""
-    words = [command, "--json", tmp_path / name]
-    if command == "vectors":
-        words.insert(1, "parity_tests/data/vectors")
+    words = [*command, "--json", tmp_path / name]
     assert told(run(*words), name.split("/")[0].strip("."))
 
 
@@ -141,7 +140,8 @@ def test_unreadable_vectors(tmp_path, content):
     if content is not None:
         path.write_bytes(content)
     report = tmp_path / "r.json"
-    assert told(run("vectors", path, "--json", report), "v.safetensors")
+    assert told(run("check", "vectors", path, "--json", report),
+                "v.safetensors")
     assert not report.exists()
 
 
@@ -149,14 +149,14 @@ def test_a_whole_disk_is_not_searched_for_vectors(tmp_path, monkeypatch):
     monkeypatch.setattr("parity.check.vectors.MOST", 3)
     for i in range(2):
         (tmp_path / f"{i}").mkdir()
-    assert told(run("vectors", tmp_path), "no .safetensors file")
+    assert told(run("check", "vectors", tmp_path), "no .safetensors file")
     (tmp_path / "2").mkdir()
-    assert told(run("vectors", tmp_path), "holds more than 3 others")
+    assert told(run("check", "vectors", tmp_path), "holds more than 3 others")
 
 
 def test_usage_errors_exit_with_2():
     for words in (["check", "--no-such-option"], ["no-such-command"],
-                  ["vectors"]):
+                  ["check", "vectors"]):
         assert run(*words).exit_code == 2
 
 

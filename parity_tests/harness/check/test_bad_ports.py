@@ -85,6 +85,8 @@ def bad(tmp_path, monkeypatch):
         folder = tmp_path / "impl_bad"
         folder.mkdir()
         (folder / "__init__.py").touch()
+        (folder / "parameters.py").write_text(
+            "from reference_numpy.parameters import modules\n")
         (folder / "engine.py").write_text(HANDED_ON + end)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(ports, "known_ports", lambda: (SOUND, "bad"))

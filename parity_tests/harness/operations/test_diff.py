@@ -197,7 +197,6 @@ def five_things():
 @pytest.mark.parametrize("given, words", [
     (Block, "Block'> is neither a model nor a function"),
     (3, "3 is neither a model nor a function"),
-    ("model.py:make", "'model.py:make' is neither a model nor a function"),
     (nothing, r"nothing must return \(model, inputs\) .* returned a NoneType"),
     (one_thing, r"one_thing must return .* returned a Block"),
     (five_things, r"five_things must return .* returned a tuple")])
