@@ -8,8 +8,8 @@ from typing import Annotated, Optional
 
 import typer
 
-from transformer_contract.errors import InputError, one_of
-from transformer_contract.files import check_writable
+from parity_io.errors import InputError, one_of
+from parity_io.files import check_writable
 from parity.commands.options import Html, Json, Words
 from parity.commands.shell import Commands, told_plainly
 from parity.ports import split_words

@@ -15,8 +15,8 @@ from rich.table import Table
 
 from benchmarks import harness, workload
 from benchmarks.passes import PASSES
-from transformer_contract.errors import amount, one_of
-from transformer_contract.files import write_json
+from parity_io.errors import amount, one_of
+from parity_io.files import write_json
 from parity.ports import split_words
 from parity.render import tables_page
 

@@ -22,7 +22,7 @@ def numpy_steps(config, weights, batch, threads):
 
 
 def _numpy(engine, config, weights):
-    from transformer_contract.memory import keep_freed
+    from parity_io.memory import keep_freed
     keep_freed()
     return engine.build("transformer", config, weights, weights[
         "source_embedding.table"].dtype.name)

@@ -12,7 +12,7 @@ from benchmarks import harness, workload
 from benchmarks.generation_implementations import (
     IMPLEMENTATIONS, LENGTHS, SEARCHES, settings, weights)
 from benchmarks.worker import Worker
-from transformer_contract.errors import amount
+from parity_io.errors import amount
 from transformer_contract.weights import save
 
 #: Targets of this length or more are written once only, but where the exponent

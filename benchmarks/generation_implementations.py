@@ -99,7 +99,7 @@ def _engine(engine, config, weights, source, product):
 
 def numpy(config, weights, source, threads):
     """The reference's fast form."""
-    from transformer_contract.memory import keep_freed
+    from parity_io.memory import keep_freed
     from reference_numpy.fast import engine
     keep_freed()
     return _engine(engine, config, weights, source, products.numpy)
@@ -111,7 +111,7 @@ def numpy_uncached(config, weights, source, threads):
     The readable search decodes the whole padded target for every token; here
     only the tokens that are written are decoded.
     """
-    from transformer_contract.memory import keep_freed
+    from parity_io.memory import keep_freed
     from reference_numpy.fast import engine
     from reference_numpy.masks import causal_mask, padding_mask
     keep_freed()

@@ -16,8 +16,8 @@ from rich.console import Console
 from benchmarks import workload
 from benchmarks.worker import Worker
 from transformer_contract import weights
-from transformer_contract.errors import InputError, amount
-from transformer_contract.files import read_text, write_whole
+from parity_io.errors import InputError, amount
+from parity_io.files import read_text, write_whole
 
 #: Seconds between turns, so that threads of the last one have gone to sleep,
 #: and the longest wait for other programs to leave the processor idle.

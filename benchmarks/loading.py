@@ -16,8 +16,8 @@ import time
 
 import numpy as np
 
-from transformer_contract.checkpoints import safetensors_file
-from transformer_contract.checkpoints.folder import read
+from parity_io.checkpoints import safetensors_file
+from parity_io.checkpoints.folder import read
 from transformer_contract.dialects.bart import BART
 from transformer_contract.schema import schema
 

@@ -3,7 +3,7 @@
 import io
 import pathlib
 
-from transformer_contract.files import write_whole
+from parity_io.files import write_whole
 from parity.render.curves import STYLES
 
 #: A colour and a mark for each form; they are told apart in grey too.

@@ -38,7 +38,7 @@ def _ours(engine, config, weights, batch, product):
 
 def numpy(config, weights, batch, threads):
     """The reference's readable form."""
-    from transformer_contract.memory import keep_freed
+    from parity_io.memory import keep_freed
     from reference_numpy import engine
     keep_freed()
     return _ours(engine, config, weights, batch,
@@ -51,7 +51,7 @@ def numpy_fast(config, weights, batch, threads):
 
     from threadpoolctl import ThreadpoolController
 
-    from transformer_contract.memory import keep_freed
+    from parity_io.memory import keep_freed
     from reference_numpy.fast import engine
     keep_freed()
     ready = _ours(engine, config, weights, batch, products.numpy)

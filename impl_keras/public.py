@@ -10,7 +10,7 @@ from keras import ops
 from transformer_contract import checks, chosen, saved
 from transformer_contract.batch import check_search
 from transformer_contract.config import TransformerConfig
-from transformer_contract.errors import InputError, one_of
+from parity_io.errors import InputError, one_of
 from transformer_contract.generation import GenerationConfig
 from transformer_contract.weights import FLOATS
 from impl_keras import parts

@@ -11,7 +11,7 @@ import numbers
 import keras
 
 from transformer_contract.config import TransformerConfig
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 
 
 class Layer(keras.layers.Layer):

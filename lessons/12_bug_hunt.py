@@ -14,7 +14,7 @@ import ml_dtypes
 import numpy as np
 
 import parity
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from transformer_contract.weights import part, probe_weights
 from parity.check import cases
 from parity.causes import catalogue

@@ -14,7 +14,7 @@ import os
 import pathlib
 import re
 
-from transformer_contract.errors import InputError, one_of, visible
+from parity_io.errors import InputError, one_of, visible
 from transformer_contract.shipped import PACKAGES
 from parity import quiet
 

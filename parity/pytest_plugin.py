@@ -64,7 +64,7 @@ def required(config):
     words = config.getoption("--parity-require")
     if not words:
         return []
-    from transformer_contract.errors import InputError
+    from parity_io.errors import InputError
     from parity import ports
     try:
         return ports.split_words(words, ports.known_ports(), "port")
@@ -235,7 +235,7 @@ class _Summary:
             return
         write = terminalreporter.write_line
         terminalreporter.section("parity")
-        from transformer_contract.errors import amount
+        from parity_io.errors import amount
         write(f"{amount(self.comparisons, 'comparison')} in "
               f"{amount(self.tests, 'test')} on "
               f"{self.config.getoption('--parity-device')}"

@@ -8,7 +8,7 @@ import dataclasses
 import math
 import re
 
-from transformer_contract.errors import InputError, one_of
+from parity_io.errors import InputError, one_of
 
 #: The axes of a mesh: batches are divided along one, weights along the other.
 AXES = ("data", "model")

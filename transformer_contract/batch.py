@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 from transformer_contract import checks
-from transformer_contract.errors import amount
+from parity_io.errors import amount
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,7 +8,7 @@ number of the last step, and ``key``, from which the next step's masks follow.
 import numpy as np
 
 from transformer_contract import random, weights
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from transformer_contract.schema import schema
 
 

@@ -9,7 +9,7 @@ framework broadcasts a mask of the wrong shape.
 
 import numpy as np
 
-from transformer_contract.errors import InputError, amount
+from parity_io.errors import InputError, amount
 
 #: What is told of arrays that hold no numbers, by NumPy's kind of dtype.
 NO_NUMBERS = {"U": "text", "S": "text", "O": "no numbers"}

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 
-from transformer_contract.errors import InputError, is_real, is_whole, one_of
+from parity_io.errors import InputError, is_real, is_whole, one_of
 
 #: The fields that the paper's own model has; the others are dialects'.
 PAPER = (

@@ -10,7 +10,7 @@ import zipfile
 from transformer_contract import checks, shipped
 from transformer_contract import weights as files
 from transformer_contract.config import TransformerConfig
-from transformer_contract.errors import InputError, is_whole
+from parity_io.errors import InputError, is_whole
 from transformer_contract.schema import schema
 
 ENDING = ".safetensors"

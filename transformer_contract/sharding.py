@@ -5,7 +5,7 @@ first of two linear maps by its columns, the second by its rows, so that one sum
 over the devices follows each pair. Batches are divided along "data".
 """
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 
 #: The end of a weight's name -> which of its axes is divided.
 DIVIDED = {

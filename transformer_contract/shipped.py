@@ -7,8 +7,8 @@ In a checkout they stand beside the packages; a wheel has them in the folder
 import hashlib
 import pathlib
 
-from transformer_contract.errors import InputError
-from transformer_contract.files import write_whole
+from parity_io.errors import InputError
+from parity_io.files import write_whole
 
 #: The folder that has the packages.
 PACKAGES = pathlib.Path(__file__).resolve().parent.parent

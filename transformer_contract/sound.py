@@ -10,8 +10,8 @@ import wave
 
 import numpy as np
 
-from transformer_contract.errors import InputError
-from transformer_contract.files import check_ordinary
+from parity_io.errors import InputError
+from parity_io.files import check_ordinary
 
 #: Samples a second, of a frame's window, between frames, and seconds at most.
 RATE, WINDOW, HOP, SECONDS = 16_000, 400, 160, 30

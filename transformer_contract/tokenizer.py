@@ -17,8 +17,8 @@ import tokenizers
 from tokenizers import (
     decoders, models, normalizers, pre_tokenizers, trainers)
 
-from transformer_contract.errors import InputError, one_of
-from transformer_contract.files import check_ordinary, write_whole
+from parity_io.errors import InputError, one_of
+from parity_io.files import check_ordinary, write_whole
 from transformer_contract.shipped import DATA, list_sums, sound
 
 TOKENIZER, SENTENCES = DATA / "tokenizer.json", DATA / "sentences.tsv"

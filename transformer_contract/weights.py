@@ -8,9 +8,9 @@ import ml_dtypes
 import numpy as np
 
 from transformer_contract import random
-from transformer_contract.array_file import (
+from parity_io.array_file import (
     CHECKSUM, METADATA_KEY, checksum, described, load, save, verify)
-from transformer_contract.errors import InputError, amount
+from parity_io.errors import InputError, amount
 from transformer_contract.schema import schema
 
 __all__ = [

@@ -11,7 +11,7 @@ import typing
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.comparison.compare import compare
 from parity.numerics.comparator import DIVERGENCE
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.sound.pair import LIMITS, Sound
 from benchmarks.sound.weights import kind_of
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.causes.cause import PRECISION
 from parity.causes.diff import diff
 from parity.comparison.result import FLOAT32

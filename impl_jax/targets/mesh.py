@@ -11,7 +11,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from transformer_contract.batch import check_inputs, check_pairs, check_search
 from transformer_contract.dropping import dropping
-from transformer_contract.errors import InputError, amount
+from parity_io.errors import InputError, amount
 from transformer_contract.sharding import divided_axis
 from impl_jax import parts
 from impl_jax.engine import drawn, export, to_numpy

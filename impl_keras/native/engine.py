@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from impl_keras import engine
 from impl_keras.engine import on
 from impl_keras.native.model import Transformer

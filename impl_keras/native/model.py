@@ -13,7 +13,7 @@ import keras
 from keras import layers, ops
 
 from transformer_contract import chosen
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from impl_keras import public
 from impl_keras.positional import position_table
 from impl_keras.whole import glorot, rows_of

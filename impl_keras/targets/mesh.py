@@ -16,7 +16,7 @@ from keras.distribution import (
 
 from transformer_contract.batch import check_inputs, check_pairs, check_search
 from transformer_contract.dropping import dropping
-from transformer_contract.errors import InputError, amount
+from parity_io.errors import InputError, amount
 from transformer_contract.sharding import divided_axis
 from impl_keras import parts
 from impl_keras.engine import drawn, home, on, ours, to_native, to_numpy

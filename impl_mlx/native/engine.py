@@ -9,7 +9,7 @@ import numpy as np
 
 from transformer_contract import chosen
 from transformer_contract.batch import check_inputs, check_search
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from transformer_contract.leaves import Weight
 from transformer_contract.schema import schema
 from transformer_contract.weights import check

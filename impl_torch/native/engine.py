@@ -10,7 +10,7 @@ import torch
 
 from transformer_contract import chosen
 from transformer_contract.batch import check_inputs, check_search
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from transformer_contract.schema import schema
 from transformer_contract.weights import check
 from impl_torch import engine, parts

@@ -24,7 +24,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from transformer_contract.batch import check_inputs, check_pairs, check_search
 from transformer_contract.dropping import dropping, places
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from transformer_contract.sharding import divided_axis
 from transformer_contract.weights import part
 from impl_torch import engine, parts, random, train

@@ -9,7 +9,7 @@ import sys
 import ml_dtypes  # teaches NumPy bfloat16
 import numpy as np
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.numerics import dtypes
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from transformer_contract.errors import InputError, one_of
+from parity_io.errors import InputError, one_of
 from parity.assertions.arrays import as_array
 from parity.assertions.message import (
     Differences, NamedDifference, hint_of, table, worst_index)

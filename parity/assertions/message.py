@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from transformer_contract.errors import amount
+from parity_io.errors import amount
 from parity.numerics import dtypes
 from parity.numerics.comparator import (
     DIVERGENCE, WORST, Difference, relative_error)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from transformer_contract.errors import (
+from parity_io.errors import (
     InputError, amount, is_real, is_whole, one_of)
 from parity.assertions.arrays import as_array
 from parity.numerics.softmax import log_softmax

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.causes.explain import explain
 from parity.causes.explanation import Explanation
 from parity.causes.proved import errors, explanations

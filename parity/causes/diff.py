@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.causes.deciding import Side, decide
 from parity.causes.foreign import finish
 from parity.comparison.compare import compare

@@ -12,7 +12,7 @@ import dataclasses
 
 import numpy as np
 
-from transformer_contract.errors import InputError, amount
+from parity_io.errors import InputError, amount
 from parity.causes import integers, nonfinite
 from parity.causes.casts import cast, lowered
 from parity.causes.cause import BETWEEN

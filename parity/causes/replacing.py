@@ -9,7 +9,7 @@ import dataclasses
 
 import numpy as np
 
-from transformer_contract.errors import InputError, amount
+from parity_io.errors import InputError, amount
 from parity.causes.explain import explain
 from parity.causes.findings import told_alike
 from parity.comparison.belonging import rearranged_back

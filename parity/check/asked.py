@@ -5,7 +5,7 @@ What one returns is sent back, so that it holds arrays and no tensors.
 
 import json
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity import ports, shortage
 from parity.check.runners import arrays_by_name, compare_steps
 from parity.check.shelf import take

@@ -15,7 +15,7 @@ import numpy as np
 
 from transformer_contract import weights
 from transformer_contract.config import PRESETS, TransformerConfig
-from transformer_contract.files import told, write_whole
+from parity_io.files import told, write_whole
 from transformer_contract.schema import schema
 from transformer_contract.shipped import (
     SUMS, WEIGHTS, digest, list_sums, sound, sums)

@@ -28,8 +28,8 @@ import pathlib
 import re
 import typing
 
-from transformer_contract.errors import InputError
-from transformer_contract.files import check_ordinary, write_whole
+from parity_io.errors import InputError
+from parity_io.files import check_ordinary, write_whole
 from transformer_contract.shipped import LEDGER
 from parity.numerics import dtypes
 from parity.numerics.comparator import DIVERGENCE

@@ -9,7 +9,7 @@ import dataclasses
 import itertools
 import time
 
-from transformer_contract.errors import amount
+from parity_io.errors import amount
 from parity import shortage
 from parity.check import (
     asked, cases, generation, kinks, lockstep, manners, training_runs, workers)

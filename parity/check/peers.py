@@ -13,10 +13,10 @@ import re
 import numpy as np
 
 from transformer_contract import sound
-from transformer_contract.checkpoints.folder import Checkpoint, read, read_file
+from parity_io.checkpoints.folder import Checkpoint, read, read_file
 from transformer_contract.components import WHOLE
 from transformer_contract.dialects import searches, table
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from transformer_contract.generation import an_id_beside
 from transformer_contract.weights import finite, part
 from parity import ports

@@ -23,7 +23,7 @@ import numpy as np
 import transformer_contract.config
 import transformer_contract.training
 from transformer_contract.config import PLAIN, TransformerConfig
-from transformer_contract.errors import amount
+from parity_io.errors import amount
 from transformer_contract.training import TrainingConfig
 from parity.check import cases, covering
 from parity.numerics.dtypes import BOTH

@@ -17,7 +17,7 @@ import numpy as np
 from transformer_contract import weights
 from transformer_contract.components import WHOLE
 from transformer_contract.dialects import table
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from transformer_contract.schema import PROJECTIONS
 from transformer_contract.training import TrainingConfig
 from transformer_contract.weights import finite, part

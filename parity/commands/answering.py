@@ -6,8 +6,8 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from transformer_contract.errors import InputError, amount, visible
-from transformer_contract.files import write_json
+from parity_io.errors import InputError, amount, visible
+from parity_io.files import write_json
 from parity import ports
 from parity.commands.shell import DIVERGED, USAGE
 from parity.numerics.words import number

@@ -9,8 +9,8 @@ from typing import Annotated, Optional
 import typer
 
 from transformer_contract.config import PRESETS
-from transformer_contract.errors import InputError, one_of
-from transformer_contract.files import check_writable
+from parity_io.errors import InputError, one_of
+from parity_io.files import check_writable
 from parity import ports
 from parity.commands.matrix import check_artefact, check_on_meshes
 from parity.commands.options import (

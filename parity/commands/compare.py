@@ -10,8 +10,8 @@ from typing import Annotated, Optional
 
 import typer
 
-from transformer_contract.errors import InputError, amount, one_of, visible
-from transformer_contract.files import check_writable, write_json
+from parity_io.errors import InputError, amount, one_of, visible
+from parity_io.files import check_writable, write_json
 from parity.commands.options import Json
 from parity.commands.scripts import call_script, running
 from parity.commands.shell import told_plainly

@@ -5,8 +5,8 @@ from typing import Annotated, Optional
 
 import typer
 
-from transformer_contract.errors import InputError
-from transformer_contract.files import check_writable
+from parity_io.errors import InputError
+from parity_io.files import check_writable
 from parity.commands.compare import is_script
 from parity.commands.scripts import call_script, running
 from parity.commands.shell import DIVERGED, told_plainly

@@ -8,8 +8,8 @@ import numpy as np
 import typer
 
 from transformer_contract.dialects.table import SYSTEMS
-from transformer_contract.errors import InputError, amount, one_of
-from transformer_contract.files import check_writable
+from parity_io.errors import InputError, amount, one_of
+from parity_io.files import check_writable
 from parity import ports
 from parity.commands import answering
 from parity.commands.options import Markdown

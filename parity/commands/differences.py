@@ -4,7 +4,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from transformer_contract.files import check_writable, write_json, write_whole
+from parity_io.files import check_writable, write_json, write_whole
 from parity.commands.options import Json, Markdown
 from parity.commands.shell import NOTHING, told_plainly
 from parity.differences import asking

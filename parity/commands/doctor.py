@@ -6,7 +6,7 @@ import platform
 import typer
 
 from transformer_contract import shipped
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity import ports
 from parity.commands.shell import USAGE, told_plainly
 from parity.numerics.dtypes import DTYPES
@@ -88,7 +88,7 @@ def _shipped():
 def _clashes():
     """Yield which packages of ours another distribution installs as well."""
     installed = importlib.metadata.packages_distributions()
-    for name in sorted({"transformer_contract", "parity", *map(
+    for name in sorted({"parity_io", "transformer_contract", "parity", *map(
             ports.package, ("numpy", *ports.known_ports()))}):
         others = set(installed.get(name, ())) - {DISTRIBUTION}
         if others:

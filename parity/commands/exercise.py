@@ -6,8 +6,8 @@ from typing import Annotated, Optional
 
 import typer
 
-from transformer_contract.errors import InputError, one_of
-from transformer_contract.files import FULL
+from parity_io.errors import InputError, one_of
+from parity_io.files import FULL
 from parity import ports
 from parity.commands.shell import said
 from parity.render import terminal

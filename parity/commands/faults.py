@@ -5,8 +5,8 @@ from typing import Annotated, Optional
 import typer
 from rich.table import Table
 
-from transformer_contract.errors import amount
-from transformer_contract.files import check_writable, write_json, write_whole
+from parity_io.errors import amount
+from parity_io.files import check_writable, write_json, write_whole
 from parity import ports
 from parity.commands.options import Json, Markdown
 from parity.commands.shell import told_plainly

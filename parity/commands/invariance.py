@@ -4,7 +4,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from transformer_contract.files import check_writable, write_json
+from parity_io.files import check_writable, write_json
 from parity import ports
 from parity.commands.options import Json
 from parity.commands.scripts import call_script, function_of, running

@@ -8,8 +8,8 @@ from typing import Annotated, Optional
 import typer
 
 from transformer_contract.config import PRESETS
-from transformer_contract.errors import InputError, amount
-from transformer_contract.files import check_writable
+from parity_io.errors import InputError, amount
+from parity_io.files import check_writable
 from parity import ports
 from parity.check import ledger as book
 from parity.commands.shell import DIVERGED, NOTHING, told_plainly

@@ -7,8 +7,8 @@ from typing import Annotated, Optional
 
 import typer
 
-from transformer_contract.errors import InputError
-from transformer_contract.files import told, write_whole
+from parity_io.errors import InputError
+from parity_io.files import told, write_whole
 from parity.commands.shell import told_plainly
 from parity.render import terminal
 

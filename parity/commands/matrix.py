@@ -8,8 +8,8 @@ from typing import Annotated, Optional
 import typer
 
 from transformer_contract.config import PRESETS
-from transformer_contract.errors import InputError, one_of
-from transformer_contract.files import check_writable, write_json
+from parity_io.errors import InputError, one_of
+from parity_io.files import check_writable, write_json
 from parity import ports
 from parity.commands.options import (
     Html, Json, Markdown, Require, Words, exit_if_missing)

@@ -4,8 +4,8 @@ from typing import Annotated, Optional
 
 import typer
 
-from transformer_contract.errors import one_of
-from transformer_contract.files import check_writable, write_json
+from parity_io.errors import one_of
+from parity_io.files import check_writable, write_json
 from parity.commands.answering import names_of
 from parity.commands.options import Json, Markdown
 from parity.commands.shell import DIVERGED, told_plainly

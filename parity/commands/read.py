@@ -10,7 +10,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity import ports
 from parity.commands.shell import told_plainly
 from parity.render import terminal

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 import typer
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity import shortage
 from parity.inputs.raw import checked
 

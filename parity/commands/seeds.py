@@ -7,8 +7,8 @@ import re
 import typer
 from rich.table import Table
 
-from transformer_contract.errors import amount
-from transformer_contract.files import write_json
+from parity_io.errors import amount
+from parity_io.files import write_json
 from parity import ports
 from parity.commands.shell import DIVERGED, NOTHING
 from parity.render import terminal

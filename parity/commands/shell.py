@@ -14,8 +14,8 @@ import traceback
 import typer
 from typer.core import TyperGroup
 
-from transformer_contract.errors import InputError
-from transformer_contract.files import FULL
+from parity_io.errors import InputError
+from parity_io.files import FULL
 from parity import ports, shortage
 
 DIVERGED, USAGE, MISSING, NOTHING = 1, 2, 3, 4

@@ -15,8 +15,8 @@ from rich.table import Table
 
 from transformer_contract.config import PRESETS, preset
 from transformer_contract.config import CHOICES as MODEL_CHOICES
-from transformer_contract.errors import InputError, amount, one_of
-from transformer_contract.files import check_writable, write_json
+from parity_io.errors import InputError, amount, one_of
+from parity_io.files import check_writable, write_json
 from transformer_contract.training import CHOICES, TrainingConfig
 from parity import ports
 from parity.commands.options import Json

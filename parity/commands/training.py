@@ -4,8 +4,8 @@ import functools
 
 import typer
 
-from transformer_contract.errors import InputError
-from transformer_contract.files import write_json
+from parity_io.errors import InputError
+from parity_io.files import write_json
 from parity.commands.scripts import running, script_result
 
 

@@ -5,8 +5,8 @@ from typing import Annotated, Optional
 
 import typer
 
-from transformer_contract.errors import InputError, amount, one_of
-from transformer_contract.files import check_writable, read_text
+from parity_io.errors import InputError, amount, one_of
+from parity_io.files import check_writable, read_text
 from transformer_contract.generation import CHOICES, GenerationConfig
 from parity.commands.answering import names_of, respond
 from parity.commands.shell import told_plainly

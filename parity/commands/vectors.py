@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from transformer_contract.files import check_writable
+from parity_io.files import check_writable
 from parity import ports
 from parity.commands.options import Json, Port, Require, exit_if_missing
 from parity.commands.shell import told_plainly

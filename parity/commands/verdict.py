@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from transformer_contract.files import write_json
+from parity_io.files import write_json
 from parity import ports
 from parity.render import terminal
 

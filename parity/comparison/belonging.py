@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.inputs.cause import cause
 from parity.matching.pairs import USER, VALUES
 from parity.matching.rearrangement import SAME, rearranged

@@ -8,7 +8,7 @@ import dataclasses
 import math
 import re
 
-from transformer_contract.errors import amount, visible
+from parity_io.errors import amount, visible
 from parity.comparison.card_path import (
     DIFFERS, NEAR, agreeing, groups_of)
 from parity.comparison.verdicts import (

@@ -9,7 +9,7 @@ import dataclasses
 import itertools
 import re
 
-from transformer_contract.errors import visible
+from parity_io.errors import visible
 from parity.comparison.verdicts import OUTPUT
 from parity.numerics.comparator import ZERO
 from parity.tracing.trace import WHOLE

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from transformer_contract.errors import InputError, amount, one_of
+from parity_io.errors import InputError, amount, one_of
 from parity.comparison.arrays import NOT_FINITE, compare_values
 from parity.comparison.belonging import (
     check_comparable, check_inputs, rearranged_back, surely)

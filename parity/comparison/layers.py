@@ -3,7 +3,7 @@
 import dataclasses
 import re
 
-from transformer_contract.errors import InputError, amount
+from parity_io.errors import InputError, amount
 
 #: A part of a path that numbers a layer: 3, or block_3.
 NUMBERED = re.compile(r"(.*_)?\d+")

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.comparison.belonging import check_inputs
 from parity.comparison.compare import compare
 from parity.conversion.find import FLOOR, outputs_apart

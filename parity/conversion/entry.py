@@ -20,7 +20,7 @@ import re
 
 import numpy as np
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.matching.rearrangement import SAME, parsed, rearranged
 from parity.matching.rearrangement import shapes as sizes_after
 

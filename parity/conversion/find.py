@@ -3,7 +3,7 @@
 import dataclasses
 import math
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.comparison.belonging import check_inputs
 from parity.comparison.compare import compare
 from parity.comparison.result import OUTPUT

@@ -4,9 +4,9 @@ import json
 import math
 import tomllib
 
-from transformer_contract.errors import InputError
-from transformer_contract.files import read_text, write_whole
-from transformer_contract.memory import check_memory
+from parity_io.errors import InputError
+from parity_io.files import read_text, write_whole
+from parity_io.memory import check_memory
 from parity.conversion.entry import (
     USER, MadeOf, Mapping, Taken, parsed_join)
 from parity.matching.rearrangement import SAME, parsed

@@ -5,9 +5,9 @@ import pathlib
 
 import numpy as np
 
-from transformer_contract.checkpoints import folder, safetensors_file
-from transformer_contract.errors import InputError
-from transformer_contract.files import new_file, told
+from parity_io.checkpoints import folder, safetensors_file
+from parity_io.errors import InputError
+from parity_io.files import new_file, told
 
 #: What can be written, and of a live Keras model as well.
 WRITTEN, KERAS = (".safetensors", ".npz"), ".weights.h5"

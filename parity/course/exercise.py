@@ -12,7 +12,7 @@ import functools
 import importlib
 import typing
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from transformer_contract.shipped import LESSONS
 
 FOLDERS = EXERCISES, SOLUTIONS = LESSONS / "exercises", LESSONS / "solutions"

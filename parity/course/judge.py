@@ -8,7 +8,7 @@ import dataclasses
 
 import numpy as np
 
-from transformer_contract.errors import visible
+from parity_io.errors import visible
 from parity.causes import catalogue
 from parity.causes.hint import Hint
 from parity.course.record import Other

@@ -5,8 +5,8 @@ import io
 import pathlib
 import re
 
-from transformer_contract.errors import InputError, amount, visible
-from transformer_contract.files import write_whole
+from parity_io.errors import InputError, amount, visible
+from parity_io.files import write_whole
 from parity.course import answer, judge
 from parity.course.exercise import exercises
 

@@ -16,7 +16,7 @@ Each topic has a file, attention several; rows are in the order of the files.
 import dataclasses
 import itertools
 
-from transformer_contract.errors import InputError, one_of
+from parity_io.errors import InputError, one_of
 from parity.differences import (  # noqa: F401  each adds its rows
     activation, attention_masks, attention_shapes, decoding, dropout,
     embedding, initialisation, layout, loss, normalisation, optimiser,

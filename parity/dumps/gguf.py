@@ -12,7 +12,7 @@ import struct
 import ml_dtypes
 import numpy as np
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 
 MAGIC, VERSIONS, ALIGNMENT = b"GGUF", (2, 3), 32
 

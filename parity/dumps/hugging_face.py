@@ -13,8 +13,8 @@ import re
 
 import numpy as np
 
-from transformer_contract.checkpoints import folder as checkpoints
-from transformer_contract.errors import InputError, visible
+from parity_io.checkpoints import folder as checkpoints
+from parity_io.errors import InputError, visible
 from parity.dumps.named import trace_of
 from parity.dumps.printed import corners, lean, printed_as
 

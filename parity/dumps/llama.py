@@ -14,8 +14,8 @@ import re
 
 import numpy as np
 
-from transformer_contract.errors import InputError
-from transformer_contract.files import read_text
+from parity_io.errors import InputError
+from parity_io.files import read_text
 from parity.dumps.named import trace_of
 from parity.dumps.printed import END, corners, lean, printed_as
 from parity.tracing.trace import WHOLE

@@ -22,11 +22,11 @@ import re
 import ml_dtypes  # noqa: F401  teaches NumPy bfloat16
 import numpy as np
 
-from transformer_contract.checkpoints import folder as checkpoints
-from transformer_contract.checkpoints import torch_archive
-from transformer_contract.errors import InputError, visible
-from transformer_contract.files import check_ordinary, read_text
-from transformer_contract.memory import check_memory
+from parity_io.checkpoints import folder as checkpoints
+from parity_io.checkpoints import torch_archive
+from parity_io.errors import InputError, visible
+from parity_io.files import check_ordinary, read_text
+from parity_io.memory import check_memory
 from parity.tracing.trace import MODULE, WHOLE, Step, Trace, is_float
 
 #: The file of names, what its first line begins with, and the version read.

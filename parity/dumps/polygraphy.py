@@ -13,8 +13,8 @@ import json
 
 import numpy as np
 
-from transformer_contract.errors import InputError
-from transformer_contract.files import read_text
+from parity_io.errors import InputError
+from parity_io.files import read_text
 from parity.dumps.named import native, trace_of
 
 INPUTS = "inputs.json"

@@ -2,8 +2,8 @@
 
 import pathlib
 
-from transformer_contract.errors import InputError
-from transformer_contract.files import check_ordinary
+from parity_io.errors import InputError
+from parity_io.files import check_ordinary
 from parity.dumps import gguf, hugging_face, llama, named, polygraphy, vllm
 from parity.tracing import folder
 

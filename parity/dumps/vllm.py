@@ -8,9 +8,9 @@ called. A second call of a module ends in ``_1``.
 
 import re
 
-from transformer_contract.checkpoints import torch_archive
-from transformer_contract.errors import InputError
-from transformer_contract.files import read_text
+from parity_io.checkpoints import torch_archive
+from parity_io.errors import InputError
+from parity_io.files import read_text
 from parity.dumps.named import native, trace_of
 
 FILE = re.compile(r"(input|output)s(?:_(.+?))?_(cpu|[a-z]+_\d+)\.pt")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.tracing.trace import MODULE, WHOLE, Step, Trace, is_float
 
 

@@ -5,7 +5,7 @@ import pathlib
 
 import numpy as np
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.exported.model import ExportedModel, NotInstalled, fitted, named
 
 

@@ -3,7 +3,7 @@
 import pathlib
 import sys
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.exported import functions, onnx_file, runtimes
 from parity.exported.model import ExportedModel
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.exported.model import ExportedModel, fitted, named
 from parity.exported.onnx_file import need
 

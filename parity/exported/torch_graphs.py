@@ -10,7 +10,7 @@ import re
 
 import torch
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.exported.model import ExportedModel
 from parity.exported.functions import arrays
 from parity.operations.frames import TELLING, folder_of

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from transformer_contract.errors import amount
+from parity_io.errors import amount
 from parity.inputs.texts import changed
 
 

@@ -8,7 +8,7 @@ looked at only where the inputs of two models differ.
 
 import numpy as np
 
-from transformer_contract.errors import InputError, one_of
+from parity_io.errors import InputError, one_of
 
 TEXT, TOKENIZER, IMAGE, AUDIO, RATE, PIECES = KINDS = (
     "text", "tokenizer", "image", "audio", "rate", "pieces")

@@ -13,7 +13,7 @@ import re
 import ml_dtypes
 import numpy as np
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.tracing.recorder import argument_names, mapped
 from parity.tracing.trace import is_float, trace, tracing_of
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from transformer_contract.errors import InputError, one_of
+from parity_io.errors import InputError, one_of
 from parity.comparison.result import describe
 from parity.invariants import batches, caches
 from parity.invariants.arguments import Call

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from transformer_contract.errors import InputError, amount
+from parity_io.errors import InputError, amount
 from parity.comparison.result import NOTHING
 from parity.invariants.arguments import Call
 from parity.invariants.responses import (

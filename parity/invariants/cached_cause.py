@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.causes.deciding import Side
 from parity.invariants import shown_masks
 from parity.invariants.kept import NotAsked

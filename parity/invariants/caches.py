@@ -12,7 +12,7 @@ import re
 
 import numpy as np
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.comparison.result import NOTHING
 from parity.invariants import cached_cause
 from parity.invariants.kept import NotAsked

@@ -13,7 +13,7 @@ import sys
 
 import numpy as np
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.invariants.arguments import (
     MASKS, SOURCE, TARGET, is_causal, is_mask, shown)
 from parity.tracing.holders import held

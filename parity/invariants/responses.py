@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from transformer_contract.errors import visible
+from parity_io.errors import visible
 from parity.causes.hint import held
 from parity.comparison.arrays import compare_values
 from parity.comparison.result import INCOMPLETE, NOTHING

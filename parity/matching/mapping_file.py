@@ -4,8 +4,8 @@ import json
 import pathlib
 import tomllib
 
-from transformer_contract.errors import InputError
-from transformer_contract.files import check_ordinary, write_whole
+from parity_io.errors import InputError
+from parity_io.files import check_ordinary, write_whole
 from parity.matching.pairs import USER, NameMap, Pair
 from parity.matching.parameters import all_parameters
 from parity.matching.rearrangement import SAME, parsed

@@ -18,7 +18,7 @@ import re
 
 import numpy as np
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.numerics.distance import finite_distance
 
 SAME = "same"

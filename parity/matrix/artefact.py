@@ -12,9 +12,9 @@ import pathlib
 import numpy as np
 
 from transformer_contract import onnx_session, weights
-from transformer_contract.checkpoints.folder import read_json
-from transformer_contract.errors import InputError, is_whole, one_of
-from transformer_contract.files import (
+from parity_io.checkpoints.folder import read_json
+from parity_io.errors import InputError, is_whole, one_of
+from parity_io.files import (
     check_ordinary, new_folder, told, write_json)
 from transformer_contract.onnx_session import INPUTS
 from parity import ports

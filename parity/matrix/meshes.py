@@ -12,7 +12,7 @@ import time
 import numpy as np
 
 from transformer_contract.batch import Batch
-from transformer_contract.errors import amount
+from parity_io.errors import amount
 from transformer_contract.generation import GenerationConfig
 from transformer_contract.sharding import copies
 from transformer_contract.training import TrainingConfig

@@ -12,7 +12,7 @@ import pathlib
 import tempfile
 import time
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from transformer_contract.sharding import check_mesh
 from parity.check import asked, workers
 from parity.matrix.meshes import Rank, unlike

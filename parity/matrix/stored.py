@@ -4,9 +4,9 @@ import dataclasses
 import datetime
 import sys
 
-from transformer_contract.checkpoints.folder import read_json
+from parity_io.checkpoints.folder import read_json
 from transformer_contract.config import PRESETS
-from transformer_contract.errors import InputError, is_real, is_whole, visible
+from parity_io.errors import InputError, is_real, is_whole, visible
 from parity import ports
 from parity.check.run import DEVICES
 from parity.matrix import run

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from flax import nnx
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.operations.jax_recording import is_array, record
 from parity.operations.program import INPUT, PARAMETER
 from parity.tracing.jax import held, modules, named_variables

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.operations.jax_dispatch import (
     carried_out, file_of, handled_by, lines_of, literal, opened,
     sixty_four_bits, undisturbed)

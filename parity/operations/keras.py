@@ -8,7 +8,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.operations.keras_backends import BACKENDS
 from parity.tracing.keras import backend, modules, put_back
 

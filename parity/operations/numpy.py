@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.operations.frames import Frames
 from parity.operations.numpy_array import RecordedArray, plain
 from parity.operations.numpy_names import (

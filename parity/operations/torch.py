@@ -4,7 +4,7 @@ import time
 
 import torch
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.operations.program import INPUT, PARAMETER, Rounding
 from parity.operations.torch_built import rebuilt
 from parity.operations.torch_recording import outputs_of, recording

@@ -8,7 +8,7 @@ alone, or with the norm before each sub-layer, is the same few lines.
 import dataclasses
 import importlib
 
-from transformer_contract.errors import amount
+from parity_io.errors import amount
 
 #: Sizes of a model of which only its modules are looked at.
 SMALL = {"source_vocab": 8, "target_vocab": 8, "d_model": 8, "n_heads": 2,

@@ -13,7 +13,7 @@ import numpy as np
 
 from transformer_contract.batch import Batch
 from transformer_contract.dialects.table import SYSTEMS
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from transformer_contract.sinusoids import TABLES
 from transformer_contract.tokenizer import Tokenizer
 from transformer_contract.weights import probe_weights

@@ -13,7 +13,7 @@ import numpy as np
 
 from transformer_contract import checks, random
 from transformer_contract.batch import Batch
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from transformer_contract.generation import GenerationConfig
 from parity.check import golden
 from parity.check.run import LONGEST

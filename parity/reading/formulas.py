@@ -13,7 +13,7 @@ import tomllib
 from latex2mathml.converter import convert
 from markupsafe import Markup
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 
 TABLE = pathlib.Path(__file__).parent / "formulas.toml"
 REASONS = TABLE.with_name("reasons.toml")

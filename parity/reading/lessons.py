@@ -16,8 +16,8 @@ import tempfile
 
 import numpy as np
 
-from transformer_contract.errors import InputError
-from transformer_contract.files import write_whole
+from parity_io.errors import InputError
+from parity_io.files import write_whole
 from transformer_contract.shipped import LESSONS
 from transformer_contract.steps import read_steps
 from parity import ports

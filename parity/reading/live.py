@@ -10,7 +10,7 @@ import time
 import warnings
 
 from transformer_contract.batch import Batch
-from transformer_contract.errors import InputError, amount
+from parity_io.errors import InputError, amount
 from transformer_contract.generation import GenerationConfig
 from parity import ports
 from parity.check.run import LONGEST

@@ -6,7 +6,7 @@ import importlib
 
 import numpy as np
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.check.runners import Truth, compare_steps
 from parity.numerics.comparator import compare
 from parity.numerics.tolerances import FLOAT64_LIMIT

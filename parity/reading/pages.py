@@ -7,7 +7,7 @@ import re
 
 from markupsafe import Markup, escape
 
-from transformer_contract.files import new_folder, told
+from parity_io.files import new_folder, told
 from transformer_contract.steps import AXES
 from parity.reading import (
     ahead, articles, index, lessons, navigation, other_forms, page_rows,

@@ -15,8 +15,8 @@ import tempfile
 import zipfile
 import zlib
 
-from transformer_contract.errors import InputError
-from transformer_contract.files import new_folder, told, write_whole
+from parity_io.errors import InputError
+from parity_io.files import new_folder, told, write_whole
 from transformer_contract.shipped import INSTALLED, PACKAGES, SUMS
 from parity import ports
 

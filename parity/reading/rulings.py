@@ -6,7 +6,7 @@ import re
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from transformer_contract.shipped import ROOT
 
 

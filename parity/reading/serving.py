@@ -19,7 +19,7 @@ import time
 import urllib.parse
 import webbrowser
 
-from transformer_contract.errors import InputError, visible
+from parity_io.errors import InputError, visible
 from parity.reading import articles, live, sentence
 from parity.reading.pages import Site
 from parity.render import markup

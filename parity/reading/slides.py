@@ -3,7 +3,7 @@
 import dataclasses
 import re
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.reading import lessons, rulings, teaching
 
 #: The file of the slides, among the lessons.

@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import re
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from transformer_contract.shipped import PACKAGES
 from transformer_contract.steps import read_steps
 from parity import ports

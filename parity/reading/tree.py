@@ -10,7 +10,7 @@ import dataclasses
 import numpy as np
 from markupsafe import Markup
 
-from transformer_contract.errors import amount
+from parity_io.errors import amount
 from transformer_contract.generation import GenerationConfig
 from parity import ports
 from parity.check.run import LONGEST

@@ -14,7 +14,7 @@ import numpy as np
 
 from transformer_contract import weights as files
 from transformer_contract.batch import Batch
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from transformer_contract.schema import schema
 from transformer_contract.training import TrainingConfig
 from parity import ports

@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 from markupsafe import Markup
 
-from transformer_contract.files import write_whole
+from parity_io.files import write_whole
 from parity.render import markup
 
 TITLES = {

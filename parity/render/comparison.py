@@ -2,7 +2,7 @@
 
 from rich.text import Text
 
-from transformer_contract.errors import visible
+from parity_io.errors import visible
 from parity.comparison.card_text import middle
 from parity.comparison.result import GRADIENT, INPUT, OUTPUT, PARAMETER
 from parity.numerics.comparator import DIVERGENCE, MATCH, WORST

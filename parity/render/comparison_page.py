@@ -5,8 +5,8 @@ import datetime
 
 from markupsafe import Markup
 
-from transformer_contract.errors import visible
-from transformer_contract.files import write_whole
+from parity_io.errors import visible
+from parity_io.files import write_whole
 from parity.comparison import card_html
 from parity.comparison.result import OUTPUT
 from parity.numerics.comparator import ZERO, Difference

@@ -2,7 +2,7 @@
 
 import collections
 
-from transformer_contract.errors import amount, visible
+from parity_io.errors import amount, visible
 from parity.conversion.find import UNSHOWN
 from parity.matching.rearrangement import SAME
 from parity.numerics.words import number

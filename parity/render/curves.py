@@ -3,8 +3,8 @@
 import io
 import pathlib
 
-from transformer_contract.errors import InputError
-from transformer_contract.files import write_whole
+from parity_io.errors import InputError
+from parity_io.files import write_whole
 from parity.runs import training
 
 #: Okabe and Ito's colours, told apart by colour-blind eyes, and line styles

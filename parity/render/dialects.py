@@ -7,7 +7,7 @@ from rich.text import Text
 
 from transformer_contract.config import TransformerConfig, preset
 from transformer_contract.dialects.table import SYSTEMS
-from transformer_contract.files import write_whole
+from parity_io.files import write_whole
 from parity.numerics.comparator import relative_error
 from parity.numerics.words import number
 

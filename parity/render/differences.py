@@ -6,7 +6,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from transformer_contract.errors import amount
+from parity_io.errors import amount
 from parity import ports
 from parity.differences.known_causes import in_words
 from parity.differences.asking import (

@@ -6,7 +6,7 @@ import re
 
 from markupsafe import Markup
 
-from transformer_contract.errors import amount
+from parity_io.errors import amount
 from parity import ports
 from parity.check import run
 from parity.numerics.comparator import DIVERGENCE

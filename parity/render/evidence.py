@@ -2,8 +2,8 @@
 
 import pathlib
 
-from transformer_contract.errors import InputError
-from transformer_contract.files import check_writable, write_json, write_whole
+from parity_io.errors import InputError
+from parity_io.files import check_writable, write_json, write_whole
 from parity.numerics.words import number
 from parity.render.markdown import code, plain
 

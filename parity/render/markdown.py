@@ -2,7 +2,7 @@
 
 import re
 
-from transformer_contract.errors import visible
+from parity_io.errors import visible
 
 
 def plain(words):

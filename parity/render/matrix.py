@@ -3,7 +3,7 @@
 from rich.table import Table
 from rich.text import Text
 
-from transformer_contract.errors import amount, visible
+from parity_io.errors import amount, visible
 from parity.matrix.cells import NOT_CHECKED, WORKS
 from parity.numerics.comparator import DIVERGENCE
 from parity.numerics.dtypes import TIERS

@@ -2,8 +2,8 @@
 
 import math
 
-from transformer_contract.errors import amount
-from transformer_contract.files import write_whole
+from parity_io.errors import amount
+from parity_io.files import write_whole
 from parity.check import cases
 from parity.matrix import meshes, tiers
 from parity.matrix.cells import NOT_CHECKED

@@ -3,7 +3,7 @@
 from rich import box
 from rich.table import Table
 
-from transformer_contract.files import write_whole
+from parity_io.files import write_whole
 from parity.numerics.words import number
 from parity.render.markdown import code, plain
 

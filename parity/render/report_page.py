@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from transformer_contract.batch import Batch
 from transformer_contract.config import PRESETS
-from transformer_contract.files import write_whole
+from parity_io.files import write_whole
 from parity import ports
 from parity.check import asked, golden, run, workers
 from parity.numerics import dtypes

@@ -4,7 +4,7 @@ import dataclasses
 
 from rich.table import Table
 
-from transformer_contract.files import write_whole
+from parity_io.files import write_whole
 from parity.matrix import run
 from parity.numerics.words import number
 from parity.render.terminal import LISTED

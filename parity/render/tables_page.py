@@ -10,7 +10,7 @@ import math
 
 from markupsafe import Markup
 
-from transformer_contract.files import write_whole
+from parity_io.files import write_whole
 from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity.numerics.words import number
 from parity.render import markup

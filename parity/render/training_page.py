@@ -4,7 +4,7 @@ import datetime
 
 from markupsafe import Markup
 
-from transformer_contract.files import write_whole
+from parity_io.files import write_whole
 from parity.comparison import card_html
 from parity.numerics.words import number
 from parity.render import markup

@@ -7,7 +7,7 @@ minutes apart, or of 20.
 import numpy as np
 
 from transformer_contract import weights
-from transformer_contract.errors import InputError, amount
+from parity_io.errors import InputError, amount
 from transformer_contract.schema import schema
 
 

@@ -14,16 +14,16 @@ import shutil
 import numpy as np
 
 from transformer_contract import weights
-from transformer_contract.checkpoints import safetensors_file
-from transformer_contract.checkpoints.folder import (
+from parity_io.checkpoints import safetensors_file
+from parity_io.checkpoints.folder import (
     CONFIG, GENERATION, read, read_file, read_json)
 from transformer_contract.config import TransformerConfig
 from transformer_contract.dialects import searches, table
 from transformer_contract.dialects.dialect import Dialect
-from transformer_contract.errors import InputError, one_of
-from transformer_contract.files import new_folder, told, write_json
+from parity_io.errors import InputError, one_of
+from parity_io.files import new_folder, told, write_json
 from transformer_contract.generation import GenerationConfig
-from transformer_contract.memory import check_memory
+from parity_io.memory import check_memory
 from transformer_contract.schema import schema
 from transformer_contract.tokenizer import Tokenizer
 

@@ -5,7 +5,7 @@ import dataclasses
 
 import numpy as np
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from transformer_contract.generation import an_id_beside
 from parity import ports
 from parity.numerics.comparator import relative_error

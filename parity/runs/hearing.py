@@ -12,9 +12,9 @@ import numpy as np
 import tokenizers
 
 from transformer_contract import sound
-from transformer_contract.checkpoints.folder import read_json
+from parity_io.checkpoints.folder import read_json
 from transformer_contract.dialects import searches, table
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from transformer_contract.generation import GenerationConfig
 from parity import ports
 from parity.runs import exchange

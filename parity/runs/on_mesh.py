@@ -11,7 +11,7 @@ import dataclasses
 
 import numpy as np
 
-from transformer_contract.errors import InputError, one_of
+from parity_io.errors import InputError, one_of
 from parity.check.shelf import Shelf, take
 from parity.matrix import meshes, processes
 from parity.ports import NotChecked

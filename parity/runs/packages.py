@@ -14,8 +14,8 @@ import tempfile
 import typing
 import zipfile
 
-from transformer_contract.checkpoints.torch_archive import plain
-from transformer_contract.errors import InputError
+from parity_io.checkpoints.torch_archive import plain
+from parity_io.errors import InputError
 from parity.runs import exchange
 
 #: One token of a molecule in SMILES: what stands in brackets, a ring's number

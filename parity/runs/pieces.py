@@ -10,8 +10,8 @@ import importlib.util
 import json
 import pathlib
 
-from transformer_contract.errors import InputError
-from transformer_contract.files import check_ordinary, read_text
+from parity_io.errors import InputError
+from parity_io.files import check_ordinary, read_text
 from transformer_contract.tokenizer import Tokenizer
 
 SOURCE, TARGET, VOCABULARY = FILES = ("source.spm", "target.spm", "vocab.json")

@@ -12,7 +12,7 @@ import numpy as np
 
 from transformer_contract import random
 from transformer_contract.config import PRESETS
-from transformer_contract.errors import InputError, one_of
+from parity_io.errors import InputError, one_of
 from transformer_contract.tokenizer import Tokenizer, read_pairs
 from parity.runs import dates, phrases
 

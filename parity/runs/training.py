@@ -15,8 +15,8 @@ import numpy as np
 
 from transformer_contract import checkpoint, weights
 from transformer_contract.config import TransformerConfig
-from transformer_contract.errors import InputError, one_of
-from transformer_contract.files import (
+from parity_io.errors import InputError, one_of
+from parity_io.files import (
     SUFFIX, check_ordinary, check_room, locked, told, write_whole)
 from transformer_contract.schema import schema
 from transformer_contract.tokenizer import Tokenizer

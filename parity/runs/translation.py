@@ -14,9 +14,9 @@ from threadpoolctl import threadpool_limits
 from transformer_contract import weights
 from transformer_contract.batch import Batch
 from transformer_contract.config import TransformerConfig
-from transformer_contract.errors import InputError, amount, is_real
+from parity_io.errors import InputError, amount, is_real
 from transformer_contract.generation import an_id_beside
-from transformer_contract.memory import check_memory
+from parity_io.memory import check_memory
 from transformer_contract.schema import schema
 from transformer_contract.tokenizer import Tokenizer
 from parity import ports

@@ -13,9 +13,9 @@ import pathlib
 import ml_dtypes
 import numpy as np
 
-from transformer_contract import array_file
-from transformer_contract.errors import InputError, visible
-from transformer_contract.files import check_ordinary, new_folder
+from parity_io import array_file
+from parity_io.errors import InputError, visible
+from parity_io.files import check_ordinary, new_folder
 from parity.tracing.trace import WHOLE, Step, Trace
 
 SCHEMA = 1

@@ -15,7 +15,7 @@ import jaxlib
 import numpy as np
 from flax import nnx
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.tracing import classes
 from parity.tracing.recorder import (
     Framework, Recorder, finished, mapped, settings_of)

@@ -12,7 +12,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.tracing.recorder import (
     Framework, Recorder, finished, settings_of)
 from parity.tracing.trace import WHOLE

@@ -13,7 +13,7 @@ import mlx.core as mx
 import mlx.nn as nn
 import numpy as np
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.tracing import classes
 from parity.tracing.recorder import Framework, Recorder, finished
 from parity.tracing.trace import WHOLE, is_float

@@ -2,7 +2,7 @@
 
 import html
 
-from transformer_contract.errors import amount, visible
+from parity_io.errors import amount, visible
 
 #: So many lines a tree has at most.
 LINES = 10

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.tracing.holders import OPENED, held
 from parity.tracing.storage import stored
 from parity.tracing.trace import (

@@ -12,7 +12,7 @@ import ml_dtypes
 import numpy as np
 import torch
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.tracing.recorder import Framework, Recorder, finished
 from parity.tracing.storage import View, is_stored
 from parity.tracing.trace import WHOLE

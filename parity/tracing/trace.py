@@ -22,7 +22,7 @@ from typing import Any
 import ml_dtypes  # noqa: F401  teaches NumPy bfloat16
 import numpy as np
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity import shortage
 from parity.tracing import outline
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from transformer_contract.errors import amount, visible
+from parity_io.errors import amount, visible
 from parity.comparison import card_html, card_text
 from parity.comparison.card import Card, CardCause, _plain
 from parity.comparison.card_path import AGREES, DIFFERS, StepGroup

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from transformer_contract.errors import InputError, amount
+from parity_io.errors import InputError, amount
 from parity.training.form import Training, arguments, training_of
 from parity.training.lockstep import Lock, rows_of
 from parity.training.places import Lines

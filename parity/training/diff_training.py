@@ -4,7 +4,7 @@ import dataclasses
 import time
 from collections.abc import Callable
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.comparison.verdicts import FLOAT32
 from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity.training.answer import TrainingComparison

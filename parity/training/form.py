@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.tracing.trace import framework_of
 
 #: Names by which a function of the user asks for something.

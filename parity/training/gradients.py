@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.matching.rearrangement import rearranged
 from parity.numerics.words import listed, number
 from parity.training import losses, targets

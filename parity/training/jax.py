@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.tracing.jax import Jax, modules, named_variables, setters
 from parity.tracing.trace import WHOLE
 from parity.training import form

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.tracing.keras import (
     Keras, is_symbolic, modules, named_variables)
 from parity.tracing.trace import WHOLE

@@ -10,7 +10,7 @@ import numpy as np
 from mlx import optimizers
 from mlx.utils import tree_flatten, tree_map, tree_unflatten
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.tracing.mlx import Mlx, array_of, modules, places, setters
 from parity.tracing.trace import WHOLE
 from parity.training import form

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.tracing.recorder import mapped
 from parity.tracing.torch import Torch, framework_for, modules, named_arrays
 from parity.tracing.torch import setters as setters_of

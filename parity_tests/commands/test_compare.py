@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.commands import compare as commands
 from parity.commands import invariance, scripts
 from parity.numerics.comparator import DIVERGENCE

@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from transformer_contract.checkpoints import safetensors_file
+from parity_io.checkpoints import safetensors_file
 from parity.commands import convert as commands
 
 pytest.importorskip("torch")

@@ -13,10 +13,10 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from transformer_contract import weights
-from transformer_contract.checkpoints.folder import read
+from parity_io.checkpoints.folder import read
 from transformer_contract.dialects import searches
 from transformer_contract.dialects.table import SYSTEMS
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from transformer_contract.weights import probe_weights
 from parity.commands.shell import USAGE
 from parity.render import dialects as tables

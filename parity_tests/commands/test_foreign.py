@@ -9,7 +9,7 @@ import tokenizers
 from tokenizers import decoders, models, pre_tokenizers
 
 from transformer_contract.dialects.table import SYSTEMS
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity import ports
 from parity.commands.shell import USAGE
 from parity_tests.originals.proof import forward

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from transformer_contract import weights
 from transformer_contract.config import TransformerConfig
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from transformer_contract.tokenizer import Tokenizer
 from parity import ports
 from parity.check import golden

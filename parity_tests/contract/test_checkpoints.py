@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from transformer_contract.checkpoints import safetensors_file, torch_archive
-from transformer_contract.checkpoints.folder import read
-from transformer_contract.errors import InputError
+from parity_io.checkpoints import safetensors_file, torch_archive
+from parity_io.checkpoints.folder import read
+from parity_io.errors import InputError
 
 ARRAYS = {
     "a.weight": np.arange(12, dtype=np.float32).reshape(3, 4),

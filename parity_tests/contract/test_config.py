@@ -8,7 +8,7 @@ import pytest
 
 from transformer_contract.config import (
     CHOICES, PRESETS, TransformerConfig, at_test_size, preset)
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 
 REFUSED = [
     ("n_heads", 7, "multiple of n_heads"),

@@ -8,7 +8,7 @@ from transformer_contract.config import PLAIN
 from transformer_contract.dialects.dialect import UNTOLD
 from transformer_contract.dialects.rows import names_of
 from transformer_contract.dialects.table import DIALECTS, SYSTEMS
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 
 
 def small(dialect):

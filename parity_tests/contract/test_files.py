@@ -11,8 +11,9 @@ import time
 import numpy as np
 import pytest
 
-from transformer_contract import array_file, files, weights
-from transformer_contract.errors import InputError
+from transformer_contract import weights
+from parity_io import array_file, files
+from parity_io.errors import InputError
 from transformer_contract.tokenizer import Tokenizer
 from parity_tests.support.disks import full
 
@@ -32,7 +33,7 @@ def killed(code, folder, after=0.0):
 
 WRITING = """
     import time
-    from transformer_contract.files import new_file, new_folder
+    from parity_io.files import new_file, new_folder
     with new_{kind}("a") as path:
         print(path, flush=True)
         time.sleep(60)
@@ -67,7 +68,7 @@ def test_a_folder_is_exchanged_at_every_kill(tmp_path):
     """Never is there none, nor one of old and new pages."""
     code = """
         import itertools
-        from transformer_contract.files import new_folder
+        from parity_io.files import new_folder
         print("ready", flush=True)
         for number in itertools.count():
             with new_folder("site", replace=True) as path:

@@ -6,7 +6,7 @@ import tomllib
 import pytest
 
 from transformer_contract import shipped, tokenizer
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity_tests.support.places import ROOT
 
 
@@ -23,7 +23,8 @@ def test_a_wheel_has_every_file_that_is_read():
         assert any(path.is_relative_to(ROOT / name) for name in inside), path
     assert set(build["packages"]) == {path.parent.name for path in [
         *ROOT.glob("impl_*/__init__.py"), *ROOT.glob("*/engine.py"),
-        ROOT / "transformer_contract" / "x", ROOT / "parity" / "x"]}
+        *(ROOT / name / "x" for name in (
+            "parity_io", "transformer_contract", "parity"))]}
 
 
 @pytest.mark.parametrize("folder", [shipped.WEIGHTS, shipped.DATA])

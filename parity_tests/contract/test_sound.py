@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from transformer_contract import sound
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 
 
 def written(path, samples, rate=sound.RATE, width=2, channels=1):

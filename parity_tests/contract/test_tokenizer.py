@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from transformer_contract import tokenizer
 from transformer_contract.batch import Batch
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from transformer_contract.tokenizer import Tokenizer, read_pairs
 
 SHIPPED = Tokenizer.load()

@@ -7,7 +7,7 @@ import pytest
 
 from transformer_contract import weights
 from transformer_contract.config import PRESETS
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from transformer_contract.schema import schema
 from parity.check import cases, golden
 

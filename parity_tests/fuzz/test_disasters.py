@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity_tests.support.writers import (
     WRITERS, at_work, largest, litter, without_room)
 

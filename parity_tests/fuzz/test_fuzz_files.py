@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_contract import weights
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from transformer_contract.tokenizer import Tokenizer
 from parity.check import golden, ledger
 from parity.matching import mapping_file, steps

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_contract import sound, weights
-from transformer_contract.checkpoints.folder import read
+from parity_io.checkpoints.folder import read
 from transformer_contract.dialects import searches
 from transformer_contract.dialects.table import SYSTEMS
 from transformer_contract.generation import GenerationConfig

@@ -51,10 +51,12 @@ for form in "", "fast.":
 {after}
 """
 
-#: What a process may have of this project beside the contract and the port.
+#: What a process may have of this project beside the contract, what that
+#: stands on, and the port.
 LOADED = """
 ours = sorted(name for name in sys.modules if name.split(".")[0].startswith(
-    ("impl_", "reference_numpy", "parity", "benchmarks")))
+    ("impl_", "reference_numpy", "parity", "benchmarks")) and (
+    name.split(".")[0] != "parity_io"))
 print("\\n".join(name for name in ours if name.split(".")[0] != "{package}"))
 """
 
@@ -82,7 +84,8 @@ def state():
     found = {{}}
     for name, module in list(sys.modules.items()):
         if name.split(".")[0] not in (
-                "transformer_contract", "reference_numpy", "parity"):
+                "parity_io", "transformer_contract", "reference_numpy",
+                "parity"):
             continue
         for attribute, value in list(vars(module).items()):
             look(found, name + "." + attribute, value, name)

@@ -81,7 +81,8 @@ CALLS = {"forward": "call", "__call__": "call", "call": "call"}
 
 #: Folder -> all that it may import beside Python and this project.
 LIBRARIES = {
-    "transformer_contract": {"ml_dtypes", "numpy", "safetensors", "tokenizers"},
+    "parity_io": {"ml_dtypes", "numpy", "safetensors"},
+    "transformer_contract": {"ml_dtypes", "numpy", "tokenizers"},
     "reference_numpy": {"numpy"},
 }
 

@@ -10,7 +10,7 @@ import pathlib
 import sys
 
 from transformer_contract.dialects.table import SYSTEMS
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity import ports
 from parity_tests.originals import page, run
 

@@ -5,7 +5,7 @@ import functools
 import sys
 from unittest import mock
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 
 
 def imported(package):

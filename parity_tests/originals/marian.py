@@ -9,7 +9,7 @@ import subprocess
 import numpy as np
 
 from transformer_contract.dialects.table import SYSTEMS
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 
 MARIAN = SYSTEMS["marian"]
 

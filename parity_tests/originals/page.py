@@ -4,7 +4,7 @@ import itertools
 import re
 
 from transformer_contract.dialects.table import SYSTEMS
-from transformer_contract.files import write_whole
+from parity_io.files import write_whole
 
 #: What is said of a dialect's searches, before a column a port.
 SEARCHED = ("dialect", "models", "inputs", "searches", "ended", "left out")

@@ -12,7 +12,7 @@ import dataclasses
 import numpy as np
 
 from transformer_contract.dialects import searches
-from transformer_contract.errors import amount
+from parity_io.errors import amount
 from parity.check.margins import margins
 from parity.numerics.comparator import relative_error
 from parity.numerics.words import number

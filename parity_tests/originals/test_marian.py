@@ -9,8 +9,8 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from transformer_contract.checkpoints.folder import Checkpoint
-from transformer_contract.errors import InputError
+from parity_io.checkpoints.folder import Checkpoint
+from parity_io.errors import InputError
 from parity.numerics import dtypes
 from parity_tests.originals import marian, marian_proof, page, run
 from parity_tests.originals.marian import MARIAN, Marian

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from transformer_contract.dialects.table import SYSTEMS
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.numerics.comparator import MATCH, ZERO, compare
 from parity.numerics.tolerances import FLOAT64_LIMIT
 from parity_tests.originals import run, sizes

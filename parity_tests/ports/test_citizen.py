@@ -17,7 +17,7 @@ import pytest
 
 import transformer_contract.weights
 from transformer_contract.batch import Batch
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from transformer_contract.generation import GenerationConfig
 from transformer_contract.schema import schema
 from transformer_contract.training import TrainingConfig

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from transformer_contract import checks
 from transformer_contract.batch import Batch
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity import ports
 from parity.check import cases, golden
 from parity.cli import app

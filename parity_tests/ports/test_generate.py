@@ -21,7 +21,7 @@ import pytest
 from transformer_contract import random
 from transformer_contract.batch import Batch
 from transformer_contract.config import PRESETS
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from transformer_contract.generation import CHOICES, GenerationConfig
 from transformer_contract.trace import recording
 from transformer_contract.weights import probe_weights

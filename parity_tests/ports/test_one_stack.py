@@ -9,7 +9,7 @@ import pytest
 
 from transformer_contract import fast_forms
 from transformer_contract.config import PLAIN
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from transformer_contract.generation import GenerationConfig
 from transformer_contract.schema import schema
 from transformer_contract.training import TrainingConfig

@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from transformer_contract.training import TrainingConfig
 from parity import ports
 from parity.check import cases

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from transformer_contract import weights
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity import ports
 from parity.check import cases, lockstep, training_runs
 from parity.check.workers import Here

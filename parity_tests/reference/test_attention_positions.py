@@ -8,7 +8,7 @@ import pytest
 
 from transformer_contract.buckets import boundaries, buckets
 from transformer_contract.config import PLAIN
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from transformer_contract.rotary import rotations
 from transformer_contract.weights import initial_weights, probe_weights
 from parity.check import cases

@@ -14,7 +14,7 @@ import time
 
 import pytest
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from transformer_contract.shipped import ROOT
 from parity import ports
 from parity.check import compiled

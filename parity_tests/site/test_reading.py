@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from transformer_contract.steps import read_steps
 from parity import ports
 from parity.differences import registry

@@ -6,7 +6,7 @@ import zipfile
 import pytest
 from typer.testing import CliRunner
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.cli import app
 from parity.commands import read as command
 from parity.reading import lessons, ready, serving, sources, teaching

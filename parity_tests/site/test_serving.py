@@ -8,7 +8,7 @@ import webbrowser
 
 import pytest
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity import ports
 from parity.reading import live, serving
 from parity_tests.support.commands import invoke

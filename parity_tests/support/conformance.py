@@ -16,7 +16,7 @@ import pytest
 
 from transformer_contract.batch import Batch
 from transformer_contract.config import PLAIN
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from transformer_contract.weights import probe_weights
 from parity import assert_parity, ports
 from parity.check import cases

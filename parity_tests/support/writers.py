@@ -15,8 +15,9 @@ import typing
 
 import numpy as np
 
-from transformer_contract import files, weights
-from transformer_contract.errors import InputError
+from transformer_contract import weights
+from parity_io import files
+from parity_io.errors import InputError
 from transformer_contract.tokenizer import Tokenizer
 from parity import ports
 from parity.reading import pages

@@ -3,7 +3,7 @@
 from transformer_contract.dialects.dialect import Dialect
 from transformer_contract.dialects.rows import SAME, Entry, layer, linear, norm
 from transformer_contract.dialects.words import ACTIVATIONS
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 
 _HEAD = "cls.predictions.transform"
 

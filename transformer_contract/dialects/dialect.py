@@ -8,7 +8,7 @@ import numpy as np
 
 from transformer_contract.config import PLAIN
 from transformer_contract.dialects.rows import names_of, numbered
-from transformer_contract.errors import InputError, one_of
+from parity_io.errors import InputError, one_of
 from transformer_contract.schema import schema
 
 #: The components that have a whole model's names of weights.

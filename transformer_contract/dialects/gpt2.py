@@ -5,7 +5,7 @@ from transformer_contract.dialects.rows import (
     SAME, Entry, fused, fused_biases, linear, norm)
 from transformer_contract.dialects.searches import HUGGING_FACE
 from transformer_contract.dialects.words import ACTIVATIONS, unpadded
-from transformer_contract.errors import is_whole
+from parity_io.errors import is_whole
 
 _OURS, _THEIRS = "decoder.layers.{i}", "transformer.h.{i}"
 _THREE = ("query", "key", "value")

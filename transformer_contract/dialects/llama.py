@@ -4,7 +4,7 @@ from transformer_contract.dialects.dialect import Dialect
 from transformer_contract.dialects.rows import SAME, TRANSPOSED, Entry, layer
 from transformer_contract.dialects.searches import HUGGING_FACE
 from transformer_contract.dialects.words import ACTIVATIONS, unpadded
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 
 
 def _rotary(fields, described, arrays):

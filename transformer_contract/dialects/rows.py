@@ -10,7 +10,7 @@ import typing
 
 import numpy as np
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,7 +4,7 @@ transformers keep the numbers of a search in ``generation_config.json``; folders
 of older releases have them in ``config.json``.
 """
 
-from transformer_contract.errors import InputError, is_real
+from parity_io.errors import InputError, is_real
 from transformer_contract.generation import GenerationConfig
 
 #: The search of transformers 5.x, where no file says otherwise.

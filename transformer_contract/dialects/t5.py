@@ -6,7 +6,7 @@ from transformer_contract.dialects.dialect import Dialect, meaning
 from transformer_contract.dialects.rows import SAME, TRANSPOSED, Entry, layer
 from transformer_contract.dialects.searches import HUGGING_FACE
 from transformer_contract.dialects.words import ACTIVATIONS, ATTENTIONS
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 
 _NAMES = ("q", "k", "v", "o")
 

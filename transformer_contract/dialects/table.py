@@ -18,7 +18,7 @@ from transformer_contract.dialects.torch_nn import TORCH_NN
 from transformer_contract.dialects.tutorial import TUTORIAL
 from transformer_contract.dialects.whisper import WHISPER
 from transformer_contract.dialects.whisper_ct2 import WHISPER_CT2
-from transformer_contract.errors import InputError, one_of
+from parity_io.errors import InputError, one_of
 
 #: Systems whose models have a configuration of their own.
 SYSTEMS = {dialect.name: dialect for dialect in (

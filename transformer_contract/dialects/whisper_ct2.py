@@ -4,7 +4,7 @@ from transformer_contract.dialects.dialect import Dialect
 from transformer_contract.dialects.rows import (
     SAME, TRANSPOSED, Entry, fused, fused_biases, shape_of)
 from transformer_contract.dialects.whisper import WHISPER
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 
 #: What a file says of its decoder -> the one value that is computed here;
 #: 3 is CTranslate2's number of GELU.

@@ -1,6 +1,6 @@
 """Words that several systems share."""
 
-from transformer_contract.errors import is_whole
+from parity_io.errors import is_whole
 
 #: Hugging Face's names of activations -> our field.
 ACTIVATIONS = {

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import parity
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.assertions.assert_parity import as_array, assert_parity
 from parity.causes.formulas import activation, masks
 from parity.causes.formulas.tables import SINUSOIDS, sinusoids

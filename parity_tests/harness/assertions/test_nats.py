@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import parity
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.assertions.nats import Probabilities
 from parity_tests.support.engines import usable
 

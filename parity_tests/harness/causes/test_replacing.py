@@ -6,7 +6,7 @@ import typer
 from typer.testing import CliRunner
 
 import parity
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from transformer_contract.weights import probe_weights
 from parity.causes.replacing import replace
 from parity.check import cases

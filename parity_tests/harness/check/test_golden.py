@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from transformer_contract import weights
 from transformer_contract.config import PRESETS
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.check import cases, golden
 from parity.cli import app
 from parity.numerics.comparator import MATCH, compare

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from transformer_contract.config import PRESETS
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity import cli, ports
 from parity.check import ledger, run
 from parity.check.ledger import Key

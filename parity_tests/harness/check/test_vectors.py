@@ -8,7 +8,7 @@ import pytest
 from transformer_contract import weights
 from transformer_contract.dialects.lessons import LESSONS
 from transformer_contract.dialects.rows import TRANSPOSED
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity import ports
 from parity.check import vectors
 from parity.numerics.comparator import DIVERGENCE, FREE, MATCH, within

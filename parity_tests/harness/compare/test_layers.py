@@ -2,7 +2,7 @@
 
 import pytest
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.causes.explain import explain
 from parity.comparison.compare import compare
 from parity.comparison.layers import chosen

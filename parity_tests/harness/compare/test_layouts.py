@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.causes.deciding import decide
 from parity.comparison.compare import compare
 from parity.comparison.result import INCOMPLETE, OUTPUT

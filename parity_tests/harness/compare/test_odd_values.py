@@ -5,7 +5,7 @@ import copy
 import numpy as np
 import pytest
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.causes.explain import explain
 from parity.causes.formulas import masks
 from parity.comparison.arrays import compare_values

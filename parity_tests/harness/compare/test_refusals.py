@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.comparison.arrays import compare_values
 from parity.comparison.compare import compare
 from parity.comparison.result import NOTHING

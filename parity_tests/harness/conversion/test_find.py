@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from transformer_contract.sinusoids import halves_table, interleaved_table
 from parity.conversion.apply import apply
 from parity.conversion.find import find

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.conversion import mapping_file
 from parity.conversion.entry import MadeOf, Mapping, Taken
 

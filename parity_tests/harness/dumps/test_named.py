@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.comparison.compare import compare
 from parity.dumps.read import load
 from parity.tracing import folder

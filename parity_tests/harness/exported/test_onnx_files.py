@@ -5,7 +5,7 @@ import importlib.util
 import numpy as np
 import pytest
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.exported import onnx_file, opening
 from parity.exported.model import NotInstalled, fitted
 

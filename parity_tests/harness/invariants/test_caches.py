@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import parity
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.invariants.places import at_places
 from parity.invariants.responses import BITWISE, ROUNDING, WRONG
 from parity_tests.support.causal import causal, ids, ours

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import parity
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.comparison.result import INCOMPLETE, NOTHING
 from parity.invariants.arguments import Call, shown
 from parity.invariants.batches import Way, aligned

@@ -3,7 +3,7 @@
 import pytest
 
 import parity
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.invariants.responses import BITWISE, ROUNDING, WRONG
 from parity.invariants.shown_masks import difference
 from parity_tests.support.causal import causal, ids

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.targets import Target, devices_of, mesh_axes, mesh_words, of_json
 
 

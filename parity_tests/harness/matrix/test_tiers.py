@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from transformer_contract.config import PRESETS, at_test_size
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from transformer_contract.loss_scale import LossScale
 from transformer_contract.training import TrainingConfig
 from parity import ports

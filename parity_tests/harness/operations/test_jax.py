@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 
 jax = pytest.importorskip("jax")
 nnx = pytest.importorskip("flax.nnx")

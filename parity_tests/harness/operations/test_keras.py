@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.operations.program import CONSTANT, LEAF, OPERAND, RESULT
 from parity_tests.support.engines import usable
 

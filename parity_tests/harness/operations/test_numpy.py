@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.operations.numpy import Runner
 from parity.operations.program import LEAF, OPERAND, RESULT
 

@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity_tests.support.engines import usable
 
 usable("torch")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from transformer_contract import weights
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from transformer_contract.tokenizer import SENTENCES
 from parity import ports
 from parity.runs import tasks, training

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity import ports
 from parity.tracing.trace import WHOLE, framework_of, trace
 from parity_tests.support.engines import usable

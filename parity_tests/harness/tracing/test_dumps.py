@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.cli import app
 from parity.tracing.folder import dump, load
 from parity.tracing.trace import MODULE, WHOLE, Step, Trace, trace

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.check import cases, golden
 from parity.tracing.folder import dump, load
 from parity.tracing.trace import TAP, WHOLE, trace

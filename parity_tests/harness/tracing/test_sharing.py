@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import parity
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity import ports
 from parity.tracing import wrapping
 from parity.tracing.storage import LARGE, stored

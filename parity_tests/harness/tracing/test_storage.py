@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import parity
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.tracing.storage import LARGE, is_stored, put_away, stored
 from parity.tracing.trace import WHOLE, array_digest, trace_alone
 from parity_tests.support.engines import usable

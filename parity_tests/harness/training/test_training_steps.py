@@ -15,7 +15,7 @@ from benchmarks.training_steps.judge import judged
 from benchmarks.training_steps.pair import pairs
 from benchmarks.training_steps.torch_parts import (
     batches, net, regression, tensors)
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from parity.commands import compare as commands
 from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity.training import losses, rules

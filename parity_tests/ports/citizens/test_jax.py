@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from transformer_contract.batch import Batch
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from transformer_contract.generation import GenerationConfig
 from transformer_contract.training import TrainingConfig
 from transformer_contract.weights import probe_weights

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from transformer_contract.config import PRESETS, at_test_size
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from transformer_contract.generation import GenerationConfig
 from parity import ports
 from parity.check import cases, golden

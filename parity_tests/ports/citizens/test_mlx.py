@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 from transformer_contract.weights import probe_weights
 from parity import ports
 from parity.check import cases

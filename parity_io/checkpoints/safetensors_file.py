@@ -10,8 +10,8 @@ import ml_dtypes
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
-from transformer_contract.errors import InputError
-from transformer_contract.files import new_file, told
+from parity_io.errors import InputError
+from parity_io.files import new_file, told
 
 #: In the order in which the library stores arrays of several.
 DTYPES = {

@@ -15,7 +15,7 @@ import zipfile
 import ml_dtypes
 import numpy as np
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 
 #: torch's names of storages, by which a pickle says a dtype.
 STORAGES = {

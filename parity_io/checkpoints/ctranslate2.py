@@ -11,7 +11,7 @@ import struct
 import ml_dtypes
 import numpy as np
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 
 #: By their numbers in the file.
 DTYPES = (np.float32, np.int8, np.int16, np.int32, np.float16,

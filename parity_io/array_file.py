@@ -15,8 +15,8 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from transformer_contract.errors import InputError
-from transformer_contract.files import check_ordinary, new_file, told
+from parity_io.errors import InputError
+from parity_io.files import check_ordinary, new_file, told
 
 #: The only metadata key that we write; safetensors stores several in random
 #: order, and then two equal files would hash differently.

@@ -4,7 +4,7 @@ import contextlib
 import ctypes
 import os
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4
 

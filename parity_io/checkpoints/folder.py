@@ -8,11 +8,11 @@ import zipfile
 
 import numpy as np
 
-from transformer_contract.checkpoints import (
+from parity_io.checkpoints import (
     ctranslate2, safetensors_file, torch_archive)
-from transformer_contract.errors import InputError
-from transformer_contract.files import check_ordinary, read_text
-from transformer_contract.memory import check_memory
+from parity_io.errors import InputError
+from parity_io.files import check_ordinary, read_text
+from parity_io.memory import check_memory
 
 #: What holds the weights of a folder; the first that is there, as
 #: transformers choose.

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import types
 
-from transformer_contract.errors import InputError
+from parity_io.errors import InputError
 
 fcntl: types.ModuleType | None
 try:
