@@ -11,7 +11,6 @@ from transformer_contract.packing import pack_kept
 from impl_torch import parts, random, train
 from impl_torch.dialects.output import Output
 from impl_torch.fast import optimizer
-from impl_torch.fast.dropout import draw
 from impl_torch.fast.embedding import sparse
 from impl_torch.fast.loss import kernel_and_bias, loss_and_gradients
 from impl_torch.fast.packing import packed, packed_vectors
@@ -66,11 +65,6 @@ def gradients_of(model, inputs, labels, drawn, both=None):
 
 class Trainer(train.Trainer):
     """See impl_torch.train."""
-
-    def draw(self, key, shapes):
-        """See impl_torch.train; what is dropped is drawn together."""
-        return draw(key, shapes, self.model.config.dropout,
-                    self.training.masks == "native")
 
     def train_step(self, sources, targets):
         """Make one step on A batches, as if they were one (R30)."""
