@@ -22,7 +22,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 EXTRAS ?= all,test,peers
 ARGS ?=
 SHARD ?=
-SEED ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo none)
+SEED ?= $(shell git rev-parse --short=10 HEAD 2>/dev/null || echo none)
 PYTEST := OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n auto \
           --dist worksteal --durations 10
 READY := .venv/.installed-$(EXTRAS)
