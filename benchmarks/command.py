@@ -15,7 +15,7 @@ from rich.table import Table
 
 from benchmarks import harness, workload
 from benchmarks.passes import PASSES
-from parity_io.errors import amount, one_of
+from parity_io.errors import plural, one_of
 from parity_io.files import write_json
 from parity.ports import split_words
 from parity.render import tables_page
@@ -259,7 +259,7 @@ def table_of(rows):
 
 def mark(work, threads):
     """The comment of a Markdown file between which a work's table stands."""
-    return f"bench {work}, {amount(threads, 'thread')}"
+    return f"bench {work}, {plural(threads, 'thread')}"
 
 
 def markdown(rows):

@@ -12,7 +12,7 @@ from benchmarks import harness, workload
 from benchmarks.generation_implementations import (
     IMPLEMENTATIONS, LENGTHS, SEARCHES, settings, weights)
 from benchmarks.worker import Worker
-from parity_io.errors import amount
+from parity_io.errors import plural
 from transformer_contract.weights import save
 
 #: Targets of this length or more are written once only, but where the exponent
@@ -130,7 +130,7 @@ def caption(report):
                    f"{search}: {', '.join(slopes)}.")
     yield WORDS
     long = report["lengths"][-1] >= LONG
-    yield f"{harness.machine(report)}; {amount(report['rounds'], 'turn')}" + (
+    yield f"{harness.machine(report)}; {plural(report['rounds'], 'turn')}" + (
         f"; of targets of {LONG} tokens and more one turn, but of "
         f"{' and '.join(JUDGED)}." if long else ".")
     shares = [others for *_, kept in report["turns"] for _, others in kept]

@@ -16,7 +16,7 @@ from rich.console import Console
 from benchmarks import workload
 from benchmarks.worker import Worker
 from transformer_contract import weights
-from parity_io.errors import InputError, amount
+from parity_io.errors import InputError, plural
 from parity_io.files import read_text, write_whole
 
 #: Seconds between turns, so that threads of the last one have gone to sleep,
@@ -188,7 +188,7 @@ def rows(benchmark, results, clock):
 def caption(report):
     """What was measured and on what, as lines."""
     yield report["words"]
-    yield (f"{machine(report)}; {amount(report['rounds'], 'round')} of "
+    yield (f"{machine(report)}; {plural(report['rounds'], 'round')} of "
            f"{report['repeats']}.")
     yield from libraries(report)
 

@@ -7,7 +7,7 @@ import torch
 from transformers import MarianConfig, MarianMTModel
 
 from benchmarks.peer_torch import copy_linear, copy_norm
-from transformer_contract.weights import part
+from transformer_contract.weights import select
 
 ATTENTIONS = {"self_attention": "self_attn", "cross_attention": "encoder_attn"}
 PROJECTIONS = {"query": "q_proj", "key": "k_proj", "value": "v_proj",
@@ -38,7 +38,7 @@ def marian(config, weights, bos_id):
                 ("encoder", ["self_attention"]),
                 ("decoder", ["self_attention", "cross_attention"])):
             for i, layer in enumerate(getattr(model.model, stack).layers):
-                _copy_layer(layer, part(weights, f"{stack}.layers.{i}."),
+                _copy_layer(layer, select(weights, f"{stack}.layers.{i}."),
                             names)
     return model
 
@@ -47,12 +47,12 @@ def _copy_layer(layer, ours, names):
     for name in names:
         theirs = getattr(layer, ATTENTIONS[name])
         for mine, other in PROJECTIONS.items():
-            copy_linear(getattr(theirs, other), part(ours, f"{name}.{mine}."))
+            copy_linear(getattr(theirs, other), select(ours, f"{name}.{mine}."))
         copy_norm(getattr(layer, f"{ATTENTIONS[name]}_layer_norm"),
-                  part(ours, f"{name}_residual."))
-    copy_linear(layer.fc1, part(ours, "feed_forward.inner."))
-    copy_linear(layer.fc2, part(ours, "feed_forward.outer."))
-    copy_norm(layer.final_layer_norm, part(ours, "feed_forward_residual."))
+                  select(ours, f"{name}_residual."))
+    copy_linear(layer.fc1, select(ours, "feed_forward.inner."))
+    copy_linear(layer.fc2, select(ours, "feed_forward.outer."))
+    copy_norm(layer.final_layer_norm, select(ours, "feed_forward_residual."))
 
 
 def word(token):

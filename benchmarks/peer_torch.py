@@ -5,7 +5,7 @@ import math
 import torch
 from torch import nn
 
-from transformer_contract.weights import part
+from transformer_contract.weights import select
 
 
 class PeerTransformer(nn.Module):
@@ -70,12 +70,12 @@ def copy_linear(linear, weights):
 
 
 def _copy_attention(attention, weights):
-    parts = [part(weights, f"{name}.") for name in ("query", "key", "value")]
+    parts = [select(weights, f"{name}.") for name in ("query", "key", "value")]
     attention.in_proj_weight.copy_(torch.cat(
         [torch.from_numpy(p["kernel"].T) for p in parts]))
     attention.in_proj_bias.copy_(torch.cat(
         [torch.from_numpy(p["bias"]) for p in parts]))
-    copy_linear(attention.out_proj, part(weights, "output."))
+    copy_linear(attention.out_proj, select(weights, "output."))
 
 
 def copy_norm(norm, weights):
@@ -97,13 +97,13 @@ def load(model, weights):
     for stack, names in attentions.items():
         layers = getattr(model.transformer, stack).layers
         for i, layer in enumerate(layers):
-            ours = part(weights, f"{stack}.layers.{i}.")
+            ours = select(weights, f"{stack}.layers.{i}.")
             for name in names:
                 _copy_attention(getattr(layer, theirs[name]),
-                                part(ours, f"{name}."))
-            copy_linear(layer.linear1, part(ours, "feed_forward.inner."))
-            copy_linear(layer.linear2, part(ours, "feed_forward.outer."))
+                                select(ours, f"{name}."))
+            copy_linear(layer.linear1, select(ours, "feed_forward.inner."))
+            copy_linear(layer.linear2, select(ours, "feed_forward.outer."))
             for number, name in enumerate([*names, "feed_forward"], start=1):
                 copy_norm(getattr(layer, f"norm{number}"),
-                           part(ours, f"{name}_residual."))
+                           select(ours, f"{name}_residual."))
     return model

@@ -11,7 +11,7 @@
 # %%
 import numpy as np
 
-from transformer_contract.weights import part, probe_weights
+from transformer_contract.weights import probe_weights, select
 from parity import assert_parity
 from parity.check import cases
 from parity.reading import lessons
@@ -157,7 +157,7 @@ for residual in ("post", "pre"):
     given = probe_weights(deep)
     inputs = draw.normal(size=(2, 5, deep.d_model))
     caches = []
-    layers = [numpy.build("encoder_layer", deep, part(
+    layers = [numpy.build("encoder_layer", deep, select(
         given, f"encoder.layers.{number}.")) for number in range(depth)]
     mask = np.ones((2, 1, 1, 5), bool)
     for layer in layers:

@@ -15,7 +15,7 @@ import numpy as np
 
 import parity
 from parity_io.errors import InputError
-from transformer_contract.weights import part, probe_weights
+from transformer_contract.weights import probe_weights, select
 from parity.check import cases
 from parity.causes import catalogue
 from parity.diagnosis import proof
@@ -57,7 +57,7 @@ assert 0.1 + 0.2 != 0.3
 
 # %%
 attention = cases.test_size("complete")
-given = part(probe_weights(attention), "encoder.layers.0.self_attention.")
+given = select(probe_weights(attention), "encoder.layers.0.self_attention.")
 seen = cases.values("lesson 12", 2, 6, attention.d_model)
 causal = np.tri(6, dtype=bool)[None, None]
 
@@ -112,7 +112,7 @@ assert min(errors.values()) > 1e-9 and max(errors.values()) > 0.1
 torch_here = "torch" in engines
 config = cases.test_size("notebook")
 weights = probe_weights(config)
-layer = part(weights, "encoder.layers.0.")
+layer = select(weights, "encoder.layers.0.")
 for name, array in layer.items():
     print(f"{name:44} {array.shape}")
 

@@ -32,7 +32,7 @@ ONLY_NAMED = {"mlx"}
 
 #: How far a port gives way to those that work beside it and take longer: the
 #: niceness of its process.
-GIVES_WAY = {"torch": 6, "jax": 3}
+NICENESS = {"torch": 6, "jax": 3}
 
 #: The form to read and the one made for speed -> its prefix in a port's folder.
 FORMS = {"readable": "", "fast": "fast."}
@@ -120,7 +120,7 @@ def absent(name):
     return None
 
 
-def without_steps(name):
+def no_step_access(name):
     """NotChecked if what a port runs on shows no single step, or else None."""
     if backend(name) == "openvino":
         return NotChecked(
@@ -181,14 +181,14 @@ def engine(name, form="readable"):
             except (Exception, SystemExit) as error:
                 return NotChecked(name, visible(
                     f"its framework cannot be imported: {error}"))
-            if path := another(need):
+            if path := shadowing_module(need):
                 return NotChecked(
                     name, f"{path!r} stands in the way of {need}; rename it, "
                     "or run in another folder")
         raise
 
 
-def another(need):
+def shadowing_module(need):
     """The file of a module that is not its distribution's; "" if it is."""
     path = importlib.import_module(need).__file__ or ""
     for distribution in (need, f"{need}-cpu"):
@@ -251,7 +251,7 @@ def ready(name, device="cpu", form="readable"):
     return module
 
 
-def left_to_readable(engine, config, what, settings=None):
+def unsupported_in_fast(engine, config, what, settings=None):
     """What a fast form leaves to the readable one of some work, as lines.
 
     Args:

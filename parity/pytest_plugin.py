@@ -235,9 +235,9 @@ class _Summary:
             return
         write = terminalreporter.write_line
         terminalreporter.section("parity")
-        from parity_io.errors import amount
-        write(f"{amount(self.comparisons, 'comparison')} in "
-              f"{amount(self.tests, 'test')} on "
+        from parity_io.errors import plural
+        write(f"{plural(self.comparisons, 'comparison')} in "
+              f"{plural(self.tests, 'test')} on "
               f"{self.config.getoption('--parity-device')}"
               + (f", {self.diverged} diverged" if self.diverged else ""))
         if self.closest:

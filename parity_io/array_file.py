@@ -16,7 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from parity_io.errors import InputError
-from parity_io.files import check_ordinary, new_file, told
+from parity_io.files import check_ordinary, new_file, as_input_error
 
 #: The only metadata key that we write; safetensors stores several in random
 #: order, and then two equal files would hash differently.
@@ -72,7 +72,7 @@ def save(path, arrays, **metadata):
               for name, array in sorted(arrays.items())}
     text = _canonical(
         metadata | {CHECKSUM: checksum(arrays, metadata)}).decode()
-    with told(path), new_file(path) as temporary:
+    with as_input_error(path), new_file(path) as temporary:
         try:
             save_file(arrays, temporary, metadata={METADATA_KEY: text})
         except SafetensorError as error:

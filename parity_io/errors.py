@@ -17,7 +17,7 @@ class InputError(ValueError):
     """
 
 
-def amount(count, thing):
+def plural(count, thing):
     """How many there are of a thing, in words: 1 step, 2 steps, 3 entries."""
     if count != 1:
         thing = f"{thing[:-1]}ies" if thing.endswith("try") else f"{thing}s"

@@ -173,12 +173,12 @@ def write_whole(path, content):
     """
     if isinstance(content, str):
         content = content.encode("utf-8", "backslashreplace")
-    with told(path), new_file(path) as file:
+    with as_input_error(path), new_file(path) as file:
         file.write_bytes(content)
 
 
 @contextlib.contextmanager
-def told(path):
+def as_input_error(path):
     """Make an InputError of an OSError while ``path`` is written."""
     try:
         yield
@@ -200,7 +200,7 @@ def advice(error):
 
 def check_room(folder, size):
     """Raise InputError unless files of so many bytes fit into a folder."""
-    with told(folder), tempfile.TemporaryFile(dir=folder) as file:
+    with as_input_error(folder), tempfile.TemporaryFile(dir=folder) as file:
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(file.fileno(), 0, max(size, 1))
         elif shutil.disk_usage(folder).free < size:

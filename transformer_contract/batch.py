@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 from transformer_contract import checks
-from parity_io.errors import amount
+from parity_io.errors import plural
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,7 +133,7 @@ def check_search(config, source, settings, rows):
     if rows.shape != (len(source),) or rows.dtype.kind not in "iu":
         raise checks.InputError(
             f"the rows are {rows.dtype} of shape {list(rows.shape)}; give a "
-            f"whole number for each of {amount(len(source), 'source')}.")
+            f"whole number for each of {plural(len(source), 'source')}.")
     return rows
 
 

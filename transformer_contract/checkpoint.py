@@ -66,7 +66,7 @@ def of_model(found, config, path, dtype):
     """The weights in a checkpoint's arrays; its moments are checked too."""
     shapes = schema(config)
     for kind in ("m.", "v."):
-        weights.check(weights.part(found, kind), shapes, str(path))
-    model = weights.part(found, "weights.")
+        weights.check(weights.select(found, kind), shapes, str(path))
+    model = weights.select(found, "weights.")
     weights.check(model, shapes, str(path))
     return {name: array.astype(dtype) for name, array in model.items()}

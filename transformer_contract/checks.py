@@ -9,7 +9,7 @@ framework broadcasts a mask of the wrong shape.
 
 import numpy as np
 
-from parity_io.errors import InputError, amount
+from parity_io.errors import InputError, plural
 
 #: What is told of arrays that hold no numbers, by NumPy's kind of dtype.
 NO_NUMBERS = {"U": "text", "S": "text", "O": "no numbers"}
@@ -77,7 +77,7 @@ def pairs(sources, targets):
     """Check that a batch has as many sources as targets."""
     if sources != targets:
         raise InputError(
-            f"the source has {amount(sources, 'sequence')} and the target "
+            f"the source has {plural(sources, 'sequence')} and the target "
             f"{targets}; give as many of one as of the other."
         )
 

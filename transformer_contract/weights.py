@@ -10,19 +10,19 @@ import numpy as np
 from transformer_contract import random
 from parity_io.array_file import (
     CHECKSUM, METADATA_KEY, checksum, described, load, save, verify)
-from parity_io.errors import InputError, amount
+from parity_io.errors import InputError, plural
 from transformer_contract.schema import schema
 
 __all__ = [
     "CHECKSUM", "FLOATS", "METADATA_KEY", "check", "check_layers", "checksum",
     "described", "digest", "finite", "initial_weights", "load", "load_weights",
-    "part", "probe_weights", "save", "verify"]
+    "probe_weights", "save", "select", "verify"]
 
 #: The dtypes that weights may have, most exact first.
 FLOATS = ("float64", "float32", "float16", np.dtype(ml_dtypes.bfloat16).name)
 
 
-def part(weights, prefix):
+def select(weights, prefix):
     """The arrays under ``prefix``, named from there on."""
     return {name.removeprefix(prefix): array
             for name, array in weights.items() if name.startswith(prefix)}
@@ -37,8 +37,8 @@ def check_layers(config, count, what):
     layers = config.n_encoder_layers + config.n_decoder_layers
     if layers > count:
         raise InputError(
-            f"{what} have {amount(count, 'array')}, and their configuration "
-            f"{amount(layers, 'layer')}; choose the configuration that they "
+            f"{what} have {plural(count, 'array')}, and their configuration "
+            f"{plural(layers, 'layer')}; choose the configuration that they "
             "were made for.")
 
 

@@ -11,7 +11,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from transformer_contract.batch import check_inputs, check_pairs, check_search
 from transformer_contract.dropping import dropping
-from parity_io.errors import InputError, amount
+from parity_io.errors import InputError, plural
 from transformer_contract.sharding import divided_axis
 from impl_jax import parts
 from impl_jax.engine import drawn, export, to_numpy
@@ -52,7 +52,7 @@ class MeshEngine:
         there = jax.devices("cpu")
         if len(there) < count:
             raise InputError(
-                f"JAX has {amount(len(there), 'device')} here, and the "
+                f"JAX has {plural(len(there), 'device')} here, and the "
                 f"mesh has {count}.")
         self.mesh = Mesh(
             grid_of(there[:count], axes["data"], axes["model"]),

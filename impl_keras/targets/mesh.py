@@ -16,7 +16,7 @@ from keras.distribution import (
 
 from transformer_contract.batch import check_inputs, check_pairs, check_search
 from transformer_contract.dropping import dropping
-from parity_io.errors import InputError, amount
+from parity_io.errors import InputError, plural
 from transformer_contract.sharding import divided_axis
 from impl_keras import parts
 from impl_keras.engine import drawn, home, on, ours, to_native, to_numpy
@@ -56,7 +56,7 @@ class MeshEngine:
         count, there = axes["data"] * axes["model"], list_devices("cpu")
         if len(there) < count:
             raise InputError(
-                f"Keras has {amount(len(there), 'device')} here, and the "
+                f"Keras has {plural(len(there), 'device')} here, and the "
                 f"mesh has {count}.")
         # keras: DataParallel warns of a mesh of two axes.
         names = ["data"] if mode == "DataParallel" else ["data", "model"]

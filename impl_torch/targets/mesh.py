@@ -26,7 +26,7 @@ from transformer_contract.batch import check_inputs, check_pairs, check_search
 from transformer_contract.dropping import dropping, places
 from parity_io.errors import InputError
 from transformer_contract.sharding import divided_axis
-from transformer_contract.weights import part
+from transformer_contract.weights import select
 from impl_torch import engine, parts, random, train
 from impl_torch.engine import drawn, exported, to_native, to_numpy
 from impl_torch.loss import cross_entropy
@@ -327,7 +327,7 @@ class MeshEngine:
         config, trainer.step = trainer.model.config, step
         for kind, arrays in (("m", trainer.m), ("v", trainer.v)):
             model = self.build(
-                "transformer", config, part(moments, f"{kind}."),
+                "transformer", config, select(moments, f"{kind}."),
                 str(arrays[0].dtype).removeprefix("torch."))
             for i, weight in enumerate(leaves(model)):
                 arrays[i] = weight.get().detach()

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from parity_io.errors import amount
+from parity_io.errors import plural
 from parity.numerics import dtypes
 from parity.numerics.comparator import (
     DIVERGENCE, WORST, Difference, relative_error)
@@ -177,7 +177,7 @@ def table(wrong, count):
         notes.append("; ".join(filter(None, (reason, one.hint))))
     widths = [max(map(len, column)) for column in zip(*rows)]
     lines = [headline(wrong),
-             f"{len(wrong)} of {amount(count, 'comparison')} "
+             f"{len(wrong)} of {plural(count, 'comparison')} "
              f"{'diverges' if len(wrong) == 1 else 'diverge'}:"]
     for row, note in zip(rows, notes):
         lines.append("  " + "  ".join(

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from parity_io.errors import (
-    InputError, amount, is_real, is_whole, one_of)
+    InputError, plural, is_real, is_whole, one_of)
 from parity.assertions.arrays import as_array
 from parity.numerics.softmax import log_softmax
 
@@ -100,12 +100,12 @@ class Nats:
         """The sums and the largest difference, in words."""
         row, place = self.place
         neither = int((np.isinf(self.a) & np.isinf(self.b)).sum())
-        return (f"log p of {amount(self.counted.sum(), 'token')} "
+        return (f"log p of {plural(self.counted.sum(), 'token')} "
                 f"({self.contract}): "
                 f"{self.a.sum():.6g} nats in a, {self.b.sum():.6g} in b; they "
                 f"differ most at row {row}, place {place}, by "
                 f"{self.error:.2g} nats." + (
-                    f" Of {amount(neither, 'token')} both say that "
+                    f" Of {plural(neither, 'token')} both say that "
                     f"{'they' if neither > 1 else 'it'} cannot come."
                     if neither else ""))
 

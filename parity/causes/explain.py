@@ -12,7 +12,7 @@ import dataclasses
 
 import numpy as np
 
-from parity_io.errors import InputError, amount
+from parity_io.errors import InputError, plural
 from parity.causes import integers, nonfinite
 from parity.causes.casts import cast, lowered
 from parity.causes.cause import BETWEEN
@@ -97,7 +97,7 @@ class Explaining:
             looked_into += not row.rounding
         if left_out:
             self.findings.note(
-                f"Why {amount(left_out, 'more row')} diverged was not asked.")
+                f"Why {plural(left_out, 'more row')} diverged was not asked.")
         return [*first, *self.findings.finished(rows)]
 
     def arrays(self, row):

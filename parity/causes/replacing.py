@@ -9,7 +9,7 @@ import dataclasses
 
 import numpy as np
 
-from parity_io.errors import InputError, amount
+from parity_io.errors import InputError, plural
 from parity.causes.explain import explain
 from parity.causes.findings import told_alike
 from parity.comparison.belonging import rearranged_back
@@ -155,5 +155,5 @@ def _ended(comparison, instead, row):
                if each.part == OUTPUT and each.a == WHOLE)
     more = ", as many as are tried," if len(instead) == MOST else ""
     return (f"b was run on with a's numbers at "
-            f"{amount(len(instead), 'step')}{more}; then the models' outputs "
+            f"{plural(len(instead), 'step')}{more}; then the models' outputs "
             + ("still differ." if ends or row else "agree."))

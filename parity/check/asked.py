@@ -6,7 +6,7 @@ What one returns is sent back, so that it holds arrays and no tensors.
 import json
 
 from parity_io.errors import InputError
-from parity import ports, shortage
+from parity import ports, out_of_memory
 from parity.check.runners import arrays_by_name, compare_steps
 from parity.check.shelf import take
 from parity.check.canary import canary
@@ -60,7 +60,7 @@ def differences(bench, model, case, inputs, truth, keep=True):
     finally:
         if not keep:
             bench.clear()
-            shortage.release()
+            out_of_memory.release()
 
 
 def not_fused(bench, config):

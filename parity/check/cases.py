@@ -19,7 +19,7 @@ from transformer_contract.config import (
     CHOICES, PRESETS, TransformerConfig, at_test_size)
 from transformer_contract.sinusoids import TABLES
 from transformer_contract.training import TrainingConfig
-from transformer_contract.weights import part
+from transformer_contract.weights import select
 
 BATCH, SOURCE, TARGET = 5, 11, 9
 
@@ -286,7 +286,7 @@ def weights_of(case, weights):
                    for name in ("query", "key", "value")}
         return {name: np.resize(kernel, (len(kernel), len(kernel)))
                 for name, kernel in kernels.items()}
-    return part(weights, f"{case.path}.") if case.path else {}
+    return select(weights, f"{case.path}.") if case.path else {}
 
 
 def test_size(name):

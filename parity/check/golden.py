@@ -15,7 +15,7 @@ import numpy as np
 
 from transformer_contract import weights
 from transformer_contract.config import PRESETS, TransformerConfig
-from parity_io.files import told, write_whole
+from parity_io.files import as_input_error, write_whole
 from transformer_contract.schema import schema
 from transformer_contract.shipped import (
     SUMS, WEIGHTS, digest, list_sums, sound, sums)
@@ -118,7 +118,7 @@ def answers(config, arrays):
 def make(folder=FOLDER):
     """Write every weight file, golden file, the hashes and the README."""
     folder = pathlib.Path(folder)
-    with told(folder):
+    with as_input_error(folder):
         (folder / "golden").mkdir(parents=True, exist_ok=True)
     table, paths = README, []
     for preset in PRESETS:

@@ -24,7 +24,7 @@ import numpy as np
 
 from transformer_contract import checkpoint, weights
 from transformer_contract.batch import Batch
-from transformer_contract.weights import part, probe_weights
+from transformer_contract.weights import probe_weights, select
 from parity import ports
 from parity.check import workers
 from parity.check.runners import InputsChanged, own_error
@@ -110,7 +110,7 @@ class TrainingRunner:
 
 def by_kind(arrays):
     """A checkpoint's arrays: {"weights", "m" and "v": {name: array}}."""
-    return {kind: part(arrays, f"{kind}.") for kind in CHECKPOINT_KINDS}
+    return {kind: select(arrays, f"{kind}.") for kind in CHECKPOINT_KINDS}
 
 
 @dataclasses.dataclass

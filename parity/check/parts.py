@@ -9,8 +9,8 @@ import dataclasses
 import itertools
 import time
 
-from parity_io.errors import amount
-from parity import shortage
+from parity_io.errors import plural
+from parity import out_of_memory
 from parity.check import (
     asked, cases, generation, kinks, lockstep, manners, training_runs, workers)
 from parity.check.report import FULL_SIZE_CASE, Report, Row, Time
@@ -113,7 +113,7 @@ class Parts:
                         self.form)
                     for name, *rest in merge(differences, outline)]
         if not keep:
-            shortage.release()
+            out_of_memory.release()
         yield from groups.values()
 
     def _ask(self, models, preset, dtype, case, truth, keep):
@@ -229,7 +229,7 @@ class Parts:
         for search, answers in zip(searches, requests):
             truth = generation.truth_of(
                 *references, source, search.settings, dtype, exact)
-            sources = amount(len(truth.rows), "source")
+            sources = plural(len(truth.rows), "source")
             case = f"{search.name}: {sources}, by {sizes}"
             if truth.close:
                 case += f"; {truth.close} near a tie, left out"

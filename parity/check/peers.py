@@ -18,7 +18,7 @@ from transformer_contract.components import WHOLE
 from transformer_contract.dialects import searches, table
 from parity_io.errors import InputError
 from transformer_contract.generation import an_id_beside
-from transformer_contract.weights import finite, part
+from transformer_contract.weights import finite, select
 from parity import ports
 from parity.numerics.comparator import relative_error
 from parity.numerics.tolerances import FLOAT64_LIMIT, limit
@@ -62,9 +62,9 @@ class Peer:
             checkpoint.config or {}, checkpoint.arrays)
         self.weights = self.table.read(checkpoint.arrays, self.config)
         self.apart = self.table.aside(checkpoint.arrays)
-        self.given = part(arrays, "in.")
+        self.given = select(arrays, "in.")
         self.answers, self.left_out, self.searches = {}, {}, {}
-        answers = part(arrays, "out.")
+        answers = select(arrays, "out.")
         for name, array in answers.items():
             if SEARCH.fullmatch(name):
                 self._search(name, checkpoint, answers)
@@ -211,8 +211,8 @@ def run_stacks(engine, config, weights, source, target, source_mask,
     Args:
         source, target: vectors [B S D] and [B T D].
     """
-    encoder = engine.build("encoder", config, part(weights, "encoder."))
-    decoder = engine.build("decoder", config, part(weights, "decoder."))
+    encoder = engine.build("encoder", config, select(weights, "encoder."))
+    decoder = engine.build("decoder", config, select(weights, "decoder."))
     encoding = engine.run(encoder, source, source_mask)
     memory = encoding["output"]
     decoding = engine.run(decoder, target, memory, source_mask, target_mask,
@@ -246,6 +246,6 @@ def _described(folder, arrays, metadata):
         raise InputError(
             f"the folder {str(folder)!r} holds no model.safetensors, nor a "
             "description in the metadata of its io.safetensors.") from None
-    return Checkpoint(folder, "safetensors", part(arrays, "w."), metadata,
+    return Checkpoint(folder, "safetensors", select(arrays, "w."), metadata,
                       {**described, "num_encoder_layers": layers,
                        "num_decoder_layers": layers})

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from transformer_contract.batch import Batch
 from transformer_contract.config import PRESETS
 from transformer_contract.weights import probe_weights
-from parity import shortage
+from parity import out_of_memory
 from parity.check import (
     asked, canary, cases, drawn, generation, golden, long, search_runs,
     training_runs, wide, workers)
@@ -410,7 +410,7 @@ class Check(Parts):
         """Yield the parts of FULL_SIZE at its full size."""
         config = PRESETS[FULL_SIZE]
         batch = sentence_batch().check(config)
-        shortage.release()
+        out_of_memory.release()
         weights = probe_weights(config)
         case = cases.model_case(batch, FULL_SIZE_CASE)
         for dtype in tolerances.DTYPES[:2]:

@@ -23,7 +23,7 @@ import numpy as np
 import transformer_contract.config
 import transformer_contract.training
 from transformer_contract.config import PLAIN, TransformerConfig
-from parity_io.errors import amount
+from parity_io.errors import plural
 from transformer_contract.training import TrainingConfig
 from parity.check import cases, covering
 from parity.numerics.dtypes import BOTH
@@ -150,7 +150,7 @@ def usual(config, steps):
     """A preset's run, with label smoothing whether it has some or not."""
     config = configured(config)
     return TrainingRun(
-        name=f"training, {amount(steps, 'step')}", config=config,
+        name=f"training, {plural(steps, 'step')}", config=config,
         training=TRAINING,
         pairs=tuple(batches(config, step) for step in range(1, steps + 1)))
 

@@ -20,7 +20,7 @@ from transformer_contract.dialects import table
 from parity_io.errors import InputError
 from transformer_contract.schema import PROJECTIONS
 from transformer_contract.training import TrainingConfig
-from transformer_contract.weights import finite, part
+from transformer_contract.weights import finite, select
 from parity import ports
 from parity.check.peers import IO, Peer
 from parity.check.report import Report, Row
@@ -100,9 +100,9 @@ class Vector:
         self.table = table.dialect(self.layout)
         self.config = self.table.config(sizes)
         weights.check_layers(self.config, len(arrays), str(path))
-        self.input_arrays = part(arrays, "in.")
-        self.answers = part(arrays, "out.")
-        weight_arrays = part(arrays, "w.")
+        self.input_arrays = select(arrays, "in.")
+        self.answers = select(arrays, "out.")
+        weight_arrays = select(arrays, "w.")
         for name, array in {**weight_arrays, **self.answers}.items():
             finite(name, array, str(path))
         self.stale = self._stale(weight_arrays)
@@ -118,7 +118,7 @@ class Vector:
         after it are those before it, all of them, was written from the wrong
         arrays, and says nothing to compare with.
         """
-        final = {name: part(self.answers, "final.").get(name)
+        final = {name: select(self.answers, "final.").get(name)
                  for name in first}
         equal = [np.array_equal(final[name], first[name])
                  for name in first if final[name] is not None]

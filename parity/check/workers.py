@@ -18,7 +18,7 @@ import traceback
 from threadpoolctl import threadpool_limits
 
 from transformer_contract.config import TransformerConfig
-from parity import ports, shortage
+from parity import ports, out_of_memory
 from parity.check import compiled
 from parity.check.asked import settings
 from parity.check.runners import EngineRunner
@@ -108,7 +108,7 @@ class PortFailure:
 
 def words_of(error):
     """An exception in one line; of a lack of memory, where and how much."""
-    if words := shortage.lacking(error, ports.packages()):
+    if words := out_of_memory.message(error, ports.packages()):
         return words
     return f"{type(error).__name__}: {error}".splitlines()[0][:200]
 
@@ -256,7 +256,7 @@ def serve(name, pipe, environment):
     """
     os.environ.update(environment)
     with contextlib.suppress(AttributeError, OSError):  # not every system's
-        os.nice(ports.GIVES_WAY.get(name, 0))
+        os.nice(ports.NICENESS.get(name, 0))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the asker ends it
     broken = engine = None
     try:
@@ -296,7 +296,7 @@ def opened(names, apart, on_work=lambda: None):
     ports_at_work, absent, failures = {}, [], []
     try:
         for name in names:
-            if port := ports.absent(name) or ports.without_steps(name):
+            if port := ports.absent(name) or ports.no_step_access(name):
                 part(port, absent, failures)
             elif apart:
                 ports_at_work[name] = Apart(name, on_work)

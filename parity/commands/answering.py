@@ -6,7 +6,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from parity_io.errors import InputError, amount, visible
+from parity_io.errors import InputError, plural, visible
 from parity_io.files import write_json
 from parity import ports
 from parity.commands.shell import DIVERGED, USAGE
@@ -36,7 +36,7 @@ def respond(texts, port, model, settings, dtype, device="cpu", nbest=1,
     translators, absent = translation.translators(
         names_of(port), model, dtype, device)
     for one in translators:
-        for line in ports.left_to_readable(
+        for line in ports.unsupported_in_fast(
                 one.engine, model.config, "generation", settings):
             print(line, file=sys.stderr)
     to_stdout = str(json_file) == "-"
@@ -149,7 +149,7 @@ class Answers:
             more = (f"its config has {most} positions: raise them there, or "
                     "give a shorter text.")
         print(f"parity: the answer to {what} has no end after "
-              f"{amount(most, 'token')} and is cut there; {more}"
+              f"{plural(most, 'token')} and is cut there; {more}"
               + self._kept(), file=sys.stderr)
 
     def _kept(self):
@@ -169,7 +169,7 @@ class Answers:
     def doubtful(self, answer):
         """Whether the model is in doubt about its answer, or it cannot be."""
         from parity.runs import doubt
-        return doubt.is_no_day(answer.best) or (
+        return doubt.is_impossible_date(answer.best) or (
             answer.least is not None
             and answer.least < self.model.doubtful_below)
 
@@ -181,7 +181,8 @@ class Answers:
                   file=sys.stderr)
         if not self.doubtful(answer):
             return
-        why = ("the calendar has no such day" if doubt.is_no_day(answer.best)
+        impossible = doubt.is_impossible_date(answer.best)
+        why = ("the calendar has no such day" if impossible
                else f"one of its tokens has a probability of "
                f"{answer.least:.2f}; of 200 right answers one has a token "
                f"below {self.model.doubtful_below:.2f}")

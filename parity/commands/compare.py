@@ -10,7 +10,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from parity_io.errors import InputError, amount, one_of, visible
+from parity_io.errors import InputError, plural, one_of, visible
 from parity_io.files import check_writable, write_json
 from parity.commands.options import Json
 from parity.commands.scripts import call_script, running
@@ -56,8 +56,8 @@ def dump(
             recording = trace(model, *inputs, **keywords)
         recording.raw = kept(made.raw, recording.inputs)
         folder.dump(recording, out)
-        print(f"made {out}: {amount(len(recording.steps), 'step')}, "
-              f"{amount(len(recording.parameters), 'parameter')}, "
+        print(f"made {out}: {plural(len(recording.steps), 'step')}, "
+              f"{plural(len(recording.parameters), 'parameter')}, "
               f"{recording.dtype}")
         for note in recording.notes:
             print(visible(f"note: {note}"))

@@ -8,7 +8,7 @@ import numpy as np
 import typer
 
 from transformer_contract.dialects.table import SYSTEMS
-from parity_io.errors import InputError, amount, one_of
+from parity_io.errors import InputError, plural, one_of
 from parity_io.files import check_writable
 from parity import ports
 from parity.commands import answering
@@ -81,7 +81,7 @@ def import_(
         model = exchange.foreign(path, as_, exchange.said(words or ()))
         exchange.keep(model, out)
         print(f"made {out}: {model.dialect.name}, "
-              f"{amount(len(model.arrays), 'array')}"
+              f"{plural(len(model.arrays), 'array')}"
               + (f", {len(model.apart)} kept apart" if model.apart else ""))
         if model.assumed:
             print("no file says these, so they are the library's defaults; "
@@ -191,9 +191,9 @@ def _tell(undone):
 def _guess(model, texts, names, dtype):
     """Fill the masks of texts in several ports, and say whether they agree.
     """
-    from parity.runs import guessing
+    from parity.runs import masked_tokens
     out = terminal.console()
-    guesser, agreed = guessing.Guesser(model), True
+    guesser, agreed = masked_tokens.MaskedLM(model), True
     for ids in [guesser.question(text) for text in texts]:
         guesses = [guesser.answer(name, ids, dtype) for name in names]
         out.print(tables.guessed(guesses))
@@ -209,9 +209,9 @@ def _guess(model, texts, names, dtype):
 def _hear(path, files, names, dtype, most):
     """Answer sounds in several ports, and say whether they agree."""
     from transformer_contract import sound
-    from parity.runs import exchange, hearing
+    from parity.runs import exchange, speech
     out = terminal.console()
-    listener = hearing.Listener(
+    listener = speech.WhisperRunner(
         *exchange.kept(path), path / "tokenizer.json")
     _tell(listener.undone)
     agreed = True

@@ -5,7 +5,7 @@ from typing import Annotated, Optional
 import typer
 from rich.table import Table
 
-from parity_io.errors import amount
+from parity_io.errors import plural
 from parity_io.files import check_writable, write_json, write_whole
 from parity import ports
 from parity.commands.options import Json, Markdown
@@ -66,7 +66,7 @@ def faults(
             if fault.topic in selection:
                 out.print(f"no fault: {fault.name}, since "
                           f"{fault.equivalent}")
-        out.print(f"{amount(len(rows), 'fault')} in ports: "
+        out.print(f"{plural(len(rows), 'fault')} in ports: "
                   f"{len(rows) - len(wrong)} "
                   f"caught at their step and named, {len(wrong)} not")
         if json_file:

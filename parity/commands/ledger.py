@@ -8,7 +8,7 @@ from typing import Annotated, Optional
 import typer
 
 from transformer_contract.config import PRESETS
-from parity_io.errors import InputError, amount
+from parity_io.errors import InputError, plural
 from parity_io.files import check_writable
 from parity import ports
 from parity.check import ledger as book
@@ -94,9 +94,9 @@ def _check(out, run, entries, path, allow_raise):
     for text in problems:
         out.print(text, markup=False, soft_wrap=True)
     count = len(book.achieved(run.rows))
-    out.print(f"{amount(count, 'entry')} compared with {path} in "
+    out.print(f"{plural(count, 'entry')} compared with {path} in "
               f"{run.seconds:.1f} seconds: "
-              f"{amount(len(problems) or 'no', 'problem')}",
+              f"{plural(len(problems) or 'no', 'problem')}",
               markup=False, soft_wrap=True)
     return DIVERGED if problems else 0
 
@@ -112,7 +112,7 @@ def _propose(out, run, old_entries, path, allow_raise):
     words = [f"{number} {kind}" for kind, number in count.items()]
     if raised and allow_raise:
         words.insert(0, f"{raised} {book.RAISED}")
-    out.print(f"wrote {path}, {amount(len(entries), 'entry')}: "
+    out.print(f"wrote {path}, {plural(len(entries), 'entry')}: "
               + (", ".join(words) or "nothing changed"),
               markup=False, soft_wrap=True)
     if not raised or allow_raise:

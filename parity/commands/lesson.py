@@ -8,7 +8,7 @@ from typing import Annotated, Optional
 import typer
 
 from parity_io.errors import InputError
-from parity_io.files import told, write_whole
+from parity_io.files import as_input_error, write_whole
 from parity.commands.shell import told_plainly
 from parity.render import terminal
 
@@ -61,7 +61,7 @@ def lesson(
             if pictures.exists() and not pictures.is_dir():
                 raise InputError(f"{str(pictures)!r} is no folder; choose "
                                  "another path for the pictures.")
-            with told(pictures):
+            with as_input_error(pictures):
                 pictures.mkdir(parents=True, exist_ok=True)
         sits = sys.stdin.isatty() and sys.stdout.isatty()
         if _run(paths[number], pictures, stop and sits):

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import typer
 
 from parity_io.errors import InputError
-from parity import shortage
+from parity import out_of_memory
 from parity.inputs.raw import checked
 
 #: Where this program lies.
@@ -224,7 +224,7 @@ def running(target):
     except (InputError, MemoryError, KeyboardInterrupt, typer.Exit):
         raise
     except BaseException as error:
-        if shortage.lacking(error):
+        if out_of_memory.message(error):
             raise
         last = pathlib.Path(traceback.extract_tb(
             error.__traceback__)[-1].filename)

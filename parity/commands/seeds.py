@@ -7,7 +7,7 @@ import re
 import typer
 from rich.table import Table
 
-from parity_io.errors import amount
+from parity_io.errors import plural
 from parity_io.files import write_json
 from parity import ports
 from parity.commands.shell import DIVERGED, NOTHING
@@ -42,8 +42,8 @@ def check_seeds(names, dtypes, count, json_file):
         write_json(json_file, as_json(tallies, count))
     compared = sum(tally.compared for *_, tally in tallies)
     alarms = sum(len(tally.alarms) for *_, tally in tallies)
-    out.print(f"{amount(count, 'seed')}, {amount(compared, 'comparison')}: "
-              f"{amount(alarms or 'no', 'false alarm')}"
+    out.print(f"{plural(count, 'seed')}, {plural(compared, 'comparison')}: "
+              f"{plural(alarms or 'no', 'false alarm')}"
               if compared else "nothing was compared")
     old = any(isinstance(one, ports.TooOld) for one in absent)
     raise typer.Exit(

@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 
 from parity_io.errors import InputError
 from parity_io.files import FULL
-from parity import ports, shortage
+from parity import ports, out_of_memory
 
 DIVERGED, USAGE, MISSING, NOTHING = 1, 2, 3, 4
 BUG, INTERRUPTED, UNREAD = 70, 130, 141
@@ -159,7 +159,7 @@ def told_plainly():
             raise
         said(f"{name}cannot be used ({error.strerror}); choose another path.")
     except Exception as error:
-        words = shortage.lacking(error, ports.packages())
+        words = out_of_memory.message(error, ports.packages())
         if not words:
             raise
         said(words)

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from transformer_contract.config import PRESETS, preset
 from transformer_contract.config import CHOICES as MODEL_CHOICES
-from parity_io.errors import InputError, amount, one_of
+from parity_io.errors import InputError, plural, one_of
 from parity_io.files import check_writable, write_json
 from transformer_contract.training import CHOICES, TrainingConfig
 from parity import ports
@@ -143,7 +143,7 @@ def train(
             job.check(settings.config)
         with engine_for(port, device, mesh, mode, settings) as engine, (
                 training.claimed(folder, resume)):
-            for line in ports.left_to_readable(
+            for line in ports.unsupported_in_fast(
                     engine, settings.config, "training"):
                 print(line, file=sys.stderr)
             run = training.Run(engine, job, settings, folder, device)
@@ -269,7 +269,7 @@ def follow(run, steps, every, averaging):
         out.print(f"exact: {exact} of {count}, {exact / count:.2%}")
     mean = (f", the mean after steps {listed([*map(str, averaging.steps)])},"
             if len(averaging.steps) > 1 else "")
-    out.print(f"{amount(run.step - first, 'step')} in {seconds:.0f} s; "
+    out.print(f"{plural(run.step - first, 'step')} in {seconds:.0f} s; "
               f"weights{mean} in {run.folder / training.WEIGHTS}")
     return results
 

@@ -5,7 +5,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from parity_io.errors import InputError, amount, one_of
+from parity_io.errors import InputError, plural, one_of
 from parity_io.files import check_writable, read_text
 from transformer_contract.generation import CHOICES, GenerationConfig
 from parity.commands.answering import names_of, respond
@@ -149,7 +149,7 @@ def tokenizer(
         trained.save(out)
         pieces = sum(len(trained.encode(text)) for text in texts)
         signs = sum(map(len, texts))
-        print(f"made {out}: {amount(trained.vocab_size, 'token')}, "
+        print(f"made {out}: {plural(trained.vocab_size, 'token')}, "
               f"{signs / max(pieces, 1):.2f} characters a token in this text")
 
 

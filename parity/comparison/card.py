@@ -8,7 +8,7 @@ import dataclasses
 import math
 import re
 
-from parity_io.errors import amount, visible
+from parity_io.errors import plural, visible
 from parity.comparison.card_path import (
     DIFFERS, NEAR, agreeing, groups_of)
 from parity.comparison.verdicts import (
@@ -214,7 +214,7 @@ def _summary(comparison, causes, lost):
     if causes and comparison.verdict == DIVERGENCE:
         proved = 0 if lost and not comparison.corrected else sum(
             bool(each.proof) for each in causes)
-        words.append(amount(len(causes), "cause") + (
+        words.append(plural(len(causes), "cause") + (
             ", proved" if proved == len(causes) else
             f", {proved} proved" if proved else ""))
     if comparison.verdict == FLOAT32:
@@ -225,11 +225,11 @@ def _summary(comparison, causes, lost):
         words.append(f"largest error {number(largest)}")
     if lost:
         words.append("cause not identified" if not causes
-                     else f"{amount(len(lost), 'place')} not identified")
+                     else f"{plural(len(lost), 'place')} not identified")
     steps = agreeing(comparison.rows)
     if steps:
         words.append(f"{sum(steps.values())} of "
-                     f"{amount(len(steps), 'step')} agree")
+                     f"{plural(len(steps), 'step')} agree")
     return " · ".join(words)
 
 
@@ -271,7 +271,7 @@ def _notes(comparison):
         yield _largest(comparison)
     yield from comparison.notes[:NOTES]
     if len(comparison.notes) > NOTES:
-        yield f"And {amount(len(comparison.notes) - NOTES, 'more note')}."
+        yield f"And {plural(len(comparison.notes) - NOTES, 'more note')}."
 
 
 def _largest(comparison):

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from parity_io.errors import InputError, amount, one_of
+from parity_io.errors import InputError, plural, one_of
 from parity.comparison.arrays import NOT_FINITE, compare_values
 from parity.comparison.belonging import (
     check_comparable, check_inputs, rearranged_back, surely)
@@ -408,7 +408,7 @@ def _notes(a, b, names, dtype):
         for note in trace.notes:
             yield f"{side}: {note}"
         only = getattr(names, f"only_{side}")
-        alone = [amount(len(only[what]), what[:-1])
+        alone = [plural(len(only[what]), what[:-1])
                  for what in ("steps", "parameters") if only.get(what)]
         if alone:
             yield (f"Only in {side}, and not compared: "

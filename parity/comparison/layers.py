@@ -3,7 +3,7 @@
 import dataclasses
 import re
 
-from parity_io.errors import InputError, amount
+from parity_io.errors import InputError, plural
 
 #: A part of a path that numbers a layer: 3, or block_3.
 NUMBERED = re.compile(r"(.*_)?\d+")
@@ -86,7 +86,7 @@ def chosen(asked, a):
     start, stop = int(bounds[1] or 0), int(bounds[2] or len(names))
     if not start < stop <= len(names):
         raise InputError(
-            f"a has no layers {asked}: it has {amount(len(names), 'layer')}, "
+            f"a has no layers {asked}: it has {plural(len(names), 'layer')}, "
             f"{names[0]} to {names[-1]}; give a range within 0:{len(names)}.")
     last = [ends[name][1] for name in names]
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from parity_io.checkpoints import folder, safetensors_file
 from parity_io.errors import InputError
-from parity_io.files import new_file, told
+from parity_io.files import new_file, as_input_error
 
 #: What can be written, and of a live Keras model as well.
 WRITTEN, KERAS = (".safetensors", ".npz"), ".weights.h5"
@@ -38,7 +38,7 @@ def write(path, arrays, model=None):
     """Write arrays by name, whole or not at all; or a Keras model's own."""
     path = pathlib.Path(path)
     if path.name.endswith(KERAS):
-        with told(path), new_file(path) as temporary:
+        with as_input_error(path), new_file(path) as temporary:
             # keras: the ending says the format.
             own = temporary.with_name(temporary.name + KERAS)
             try:
@@ -47,7 +47,7 @@ def write(path, arrays, model=None):
             finally:
                 own.unlink(missing_ok=True)
     elif path.suffix == ".npz":
-        with told(path), new_file(path) as temporary:
+        with as_input_error(path), new_file(path) as temporary:
             with open(temporary, "wb") as file:
                 np.savez(file, **arrays)
     else:

@@ -5,7 +5,7 @@ import functools
 import ml_dtypes
 import numpy as np
 
-from transformer_contract.weights import part, probe_weights
+from transformer_contract.weights import probe_weights, select
 from parity import ports
 from parity.causes import catalogue
 from parity.check import cases
@@ -49,7 +49,7 @@ def hunted():
     """[(fault, sound steps, steps with it)] of one attention, of two inputs.
     """
     config = cases.test_size("complete")
-    weights = part(probe_weights(config), "encoder.layers.0.self_attention.")
+    weights = select(probe_weights(config), "encoder.layers.0.self_attention.")
     engine = ports.engine("numpy")
     mask = np.tri(5, dtype=bool)[None, None]
     found = []

@@ -5,7 +5,7 @@ import io
 import pathlib
 import re
 
-from parity_io.errors import InputError, amount, visible
+from parity_io.errors import InputError, plural, visible
 from parity_io.files import write_whole
 from parity.course import answer, judge
 from parity.course.exercise import exercises
@@ -44,7 +44,7 @@ def of_class(folder, table=None, seconds=answer.SECONDS):
                      str(path.relative_to(folder))))
         print(f"{visible(who):16} {exercise.number:5} {WORDS[status]:14} "
               f"{'' if status == judge.RIGHT else words}".rstrip())
-    print(f"{right} of {amount(len(rows), 'answer')} right")
+    print(f"{right} of {plural(len(rows), 'answer')} right")
     if table:
         out = io.StringIO()
         csv.writer(out).writerows([HEAD, *map(harmless, rows)])

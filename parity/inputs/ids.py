@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from parity_io.errors import amount
+from parity_io.errors import plural
 from parity.inputs.texts import changed
 
 
@@ -19,7 +19,7 @@ def parting(mine, other, pieces=({}, {})):
             {mine.dtype.kind, other.dtype.kind} <= {"i", "u"}):
         return ""
     if len(mine) != len(other):
-        return f"a has {amount(len(mine), 'row')} of ids and b {len(other)}"
+        return f"a has {plural(len(mine), 'row')} of ids and b {len(other)}"
     length = min(mine.shape[1], other.shape[1])
     differ = mine[:, :length] != other[:, :length]
     if not differ.any() and mine.shape == other.shape:
@@ -90,7 +90,7 @@ def _window(one, two, pieces):
                                               known[1])):
         if ids and not others:
             more = f": {''.join(words)!r}" if sure else ""
-            return (f"{side} has {amount(len(ids), 'id')} more at place "
+            return (f"{side} has {plural(len(ids), 'id')} more at place "
                     f"{first}{more}")
     if not all(known) or not all(texts):
         return ""
@@ -98,7 +98,7 @@ def _window(one, two, pieces):
         return "the same pieces have other ids"
     joined = ["".join(each) for each in texts]
     if joined[0] == joined[1]:
-        return (f"{joined[0]!r} is {amount(len(cut[0]), 'id')} in a and "
+        return (f"{joined[0]!r} is {plural(len(cut[0]), 'id')} in a and "
                 f"{len(cut[1])} in b")
     return changed(*joined)
 

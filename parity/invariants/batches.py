@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from parity_io.errors import InputError, amount
+from parity_io.errors import InputError, plural
 from parity.comparison.result import NOTHING
 from parity.invariants.arguments import Call
 from parity.invariants.responses import (
@@ -76,7 +76,7 @@ def responses(call: Call, base: Trace, ways: Sequence[str],
             notes.append(_not_asked(name))
         elif name == ALONE and len(asked) < call.rows:
             notes.append(f"asked alone were the first "
-                         f"{amount(len(asked), 'row')} of "
+                         f"{plural(len(asked), 'row')} of "
                          f"{call.rows}.")
         found += [_response(call, base, way) for way in asked]
     return found, notes

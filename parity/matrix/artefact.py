@@ -15,7 +15,7 @@ from transformer_contract import onnx_session, weights
 from parity_io.checkpoints.folder import read_json
 from parity_io.errors import InputError, is_whole, one_of
 from parity_io.files import (
-    check_ordinary, new_folder, told, write_json)
+    check_ordinary, new_folder, as_input_error, write_json)
 from transformer_contract.onnx_session import INPUTS
 from parity import ports
 from parity.check import cases
@@ -98,7 +98,7 @@ def write(path, name, port, config, arrays, dtype):
     model = engine.build("transformer", config, reference.arrays, dtype)
     content = exporter.to_onnx(model, [
         vectors[f"0.{word}"] for word in INPUTS])
-    with told(path), new_folder(path) as folder:
+    with as_input_error(path), new_folder(path) as folder:
         folder = pathlib.Path(folder)
         (folder / MODEL).write_bytes(content)
         weights.save(folder / VECTORS, vectors)

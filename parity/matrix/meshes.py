@@ -12,7 +12,7 @@ import time
 import numpy as np
 
 from transformer_contract.batch import Batch
-from parity_io.errors import amount
+from parity_io.errors import plural
 from transformer_contract.generation import GenerationConfig
 from transformer_contract.sharding import copies
 from transformer_contract.training import TrainingConfig
@@ -69,7 +69,7 @@ def training_run(config, steps):
     """The TrainingRun of a mesh: two batches a step, one of them as above."""
     config = training_runs.configured(config)
     return training_runs.TrainingRun(
-        name=f"training, {amount(steps, 'step')} on a mesh", config=config,
+        name=f"training, {plural(steps, 'step')} on a mesh", config=config,
         training=TRAINING, pairs=tuple(
             tuple(np.stack(ids) for ids in zip(*(
                 (batch.source, batch.target) for batch in (

@@ -11,7 +11,7 @@ import time
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from parity import shortage
+from parity import out_of_memory
 from parity.numerics.distance import finite_distance
 from parity.targets import RUNTIMES
 
@@ -56,7 +56,7 @@ def cost(predict):
     start = time.process_time()
     predict()
     seconds = time.process_time() - start
-    shortage.release()
+    out_of_memory.release()
     try:
         with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
             file.write("5")  # the peak is from now on

@@ -8,7 +8,7 @@ alone, or with the norm before each sub-layer, is the same few lines.
 import dataclasses
 import importlib
 
-from parity_io.errors import amount
+from parity_io.errors import plural
 
 #: Sizes of a model of which only its modules are looked at.
 SMALL = {"source_vocab": 8, "target_vocab": 8, "d_model": 8, "n_heads": 2,
@@ -134,7 +134,7 @@ def sub_layer(config, kinds, path, words, stack):
     else:
         mask = "masked, " if (
             stack == "decoder" and path.endswith("self_attention")) else ""
-        heads = amount(config.n_heads, "head")
+        heads = plural(config.n_heads, "head")
         if config.kv_heads != config.n_heads:
             heads += f", {config.kv_heads} of keys"
         if config.attention_scale == "none":

@@ -10,7 +10,7 @@ import time
 import warnings
 
 from transformer_contract.batch import Batch
-from parity_io.errors import InputError, amount
+from parity_io.errors import InputError, plural
 from transformer_contract.generation import GenerationConfig
 from parity import ports
 from parity.check.run import LONGEST
@@ -153,7 +153,7 @@ def ids_of(values, text):
     ids = values.tokenizer.encode(text)
     if len(ids) > values.config.max_length:
         raise InputError(
-            f"the text has {amount(len(ids), 'token')}, but the model reads "
+            f"the text has {plural(len(ids), 'token')}, but the model reads "
             f"{values.config.max_length}; give a shorter one.")
     return ids
 

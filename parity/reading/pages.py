@@ -7,14 +7,14 @@ import re
 
 from markupsafe import Markup, escape
 
-from parity_io.files import new_folder, told
+from parity_io.files import new_folder, as_input_error
 from transformer_contract.steps import AXES
 from parity.reading import (
     ahead, articles, index, lessons, navigation, other_forms, page_rows,
     row_views, rulings, sentence, sources, teaching, whole)
 from parity.reading.ready import MARK, made_of, refuse
 from parity.render import maps, markup, pictures
-from parity.runs.forms import LOCALES
+from parity.runs.date_formats import LOCALES
 
 #: As many characters of code fit on a telephone.
 WIDEST = 30
@@ -212,9 +212,9 @@ class Site:
         folder = pathlib.Path(folder).resolve()
         refuse(folder)
         sizes = {}
-        with told(folder):
+        with as_input_error(folder):
             folder.parent.mkdir(parents=True, exist_ok=True)
-        with told(folder), new_folder(folder, replace=True) as fresh:
+        with as_input_error(folder), new_folder(folder, replace=True) as fresh:
             count = len(self.addresses())
             for number, (name, html) in enumerate(self.pages(), start=1):
                 on_page(f"{number} of {count} pages: {name}")

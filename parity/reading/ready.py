@@ -16,7 +16,7 @@ import zipfile
 import zlib
 
 from parity_io.errors import InputError
-from parity_io.files import new_folder, told, write_whole
+from parity_io.files import new_folder, as_input_error, write_whole
 from transformer_contract.shipped import INSTALLED, PACKAGES, SUMS
 from parity import ports
 
@@ -141,9 +141,9 @@ def unpack(folder, path=ARCHIVE):
     folder = pathlib.Path(folder).resolve()
     refuse(folder)
     files, mark = read(path)
-    with told(folder):
+    with as_input_error(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
-    with told(folder), new_folder(folder, replace=True) as fresh:
+    with as_input_error(folder), new_folder(folder, replace=True) as fresh:
         for name, data in files.items():
             (fresh / name).write_bytes(data)
     return mark

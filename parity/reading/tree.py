@@ -10,7 +10,7 @@ import dataclasses
 import numpy as np
 from markupsafe import Markup
 
-from parity_io.errors import amount
+from parity_io.errors import plural
 from transformer_contract.generation import GenerationConfig
 from parity import ports
 from parity.check.run import LONGEST
@@ -220,7 +220,7 @@ def drawing(search_tree, tokenizer):
         '<svg class="tree" viewBox="0 0 {0} {1}" width="{0}" height="{1}" '
         'role="img" aria-label="{2}">').format(
             width, height, "A tree of "
-            f"{amount(len(search_tree.steps), 'step')}; the table "
+            f"{plural(len(search_tree.steps), 'step')}; the table "
             "below has all of it")]
     lines, boxes = [], []
     for number, step in enumerate(search_tree.steps, start=1):

@@ -2,7 +2,7 @@
 
 import collections
 
-from parity_io.errors import amount, visible
+from parity_io.errors import plural, visible
 from parity.conversion.find import UNSHOWN
 from parity.matching.rearrangement import SAME
 from parity.numerics.words import number
@@ -17,7 +17,7 @@ def found_words(found, out):
     kinds = collections.Counter(map(_kind, mapping.entries))
     lines = [
         f"{len(mapping.entries)} of B's "
-        f"{amount(len(mapping.b), 'parameter')} are made "
+        f"{plural(len(mapping.b), 'parameter')} are made "
         f"of A's {len(mapping.a)}: "
         + ", ".join(f"{count} {kind}" for kind, count in kinds.items())]
     for side, over in (("A", found.over_a), ("B", found.over_b)):
@@ -46,7 +46,7 @@ def found_words(found, out):
 
 def applied_words(applied, out):
     """What was made, a line each."""
-    lines = [f"made {out}: {amount(len(applied.arrays), 'array')}"
+    lines = [f"made {out}: {plural(len(applied.arrays), 'array')}"
              ] if out else []
     lines.append({
         True: "the way back gives the same weights, to the bit",

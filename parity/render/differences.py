@@ -6,7 +6,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from parity_io.errors import amount
+from parity_io.errors import plural
 from parity import ports
 from parity.differences.known_causes import in_words
 from parity.differences.asking import (
@@ -71,7 +71,7 @@ def print_recorded(out, rows):
     print_topics(out, [(row.topic, row) for row in rows], (), add)
     if len(rows) == 1:
         out.print(Text(rows[0].about))
-    out.print(f"{amount(len(rows), 'difference')}, as recorded "
+    out.print(f"{plural(len(rows), 'difference')}, as recorded "
               "with the versions of constraints.txt; --run asks the "
               "frameworks that are here, and measures effects")
 
@@ -115,7 +115,7 @@ def print_verdict(out, demonstrations, versions):
             ("not checked: ", STYLES[UNCHECKED]), f"{name}, {reason}"))
     count = {verdict: sum(one.status == verdict for one in demonstrations)
              for verdict in STYLES}
-    out.print(f"{amount(len(demonstrations), 'difference')}: " + ", ".join(
+    out.print(f"{plural(len(demonstrations), 'difference')}: " + ", ".join(
         f"{number} {verdict}" for verdict, number in count.items()))
 
 

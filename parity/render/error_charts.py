@@ -6,7 +6,7 @@ import re
 
 from markupsafe import Markup
 
-from parity_io.errors import amount
+from parity_io.errors import plural
 from parity import ports
 from parity.check import run
 from parity.numerics.comparator import DIVERGENCE
@@ -74,13 +74,13 @@ def charts_of(report):
             key=lambda entry: entry[0], default=(0.0, "", None))
         words = "Nothing was compared."
         if row is not None:
-            words = (f"{amount(len(rows), 'step')}. Nearest to its "
+            words = (f"{plural(len(rows), 'step')}. Nearest to its "
                      f"limit: {port} at {row.name}, {percent(worst)} of it.")
         bad = [(row, port) for row in rows
                for port, difference in row.differences.items()
                if difference.verdict == DIVERGENCE]
         if bad:
-            words = (f"{amount(len(rows), 'step')}. {bad[0][1]} "
+            words = (f"{plural(len(rows), 'step')}. {bad[0][1]} "
                      f"diverges first at {bad[0][0].name}.")
         title = f"{preset}{more}, {dtype}, {device}"
         charts.append(Chart(title, drawing(rows, title), rows, worst, words,

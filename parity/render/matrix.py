@@ -3,7 +3,7 @@
 from rich.table import Table
 from rich.text import Text
 
-from parity_io.errors import amount, visible
+from parity_io.errors import plural, visible
 from parity.matrix.cells import NOT_CHECKED, WORKS
 from parity.numerics.comparator import DIVERGENCE
 from parity.numerics.dtypes import TIERS
@@ -115,7 +115,7 @@ def say(out, words):
 def summary(matrix):
     """How many cells there are of each kind, in a line."""
     tensors = sum(cell.compared for cell in matrix.cells)
-    return (f"{amount(len(matrix.cells), 'cell')}: {len(matrix.checked)} "
+    return (f"{plural(len(matrix.cells), 'cell')}: {len(matrix.checked)} "
             f"measured, of {tensors:,} tensors; "
             f"{len(matrix.divergences)} diverge; "
             f"{len(matrix.cells) - len(matrix.checked)} not checked")

@@ -2,7 +2,7 @@
 
 import math
 
-from parity_io.errors import amount
+from parity_io.errors import plural
 from parity_io.files import write_whole
 from parity.check import cases
 from parity.matrix import meshes, tiers
@@ -211,7 +211,7 @@ def where_words(matrix):
         counts[words] = counts.get(words, 0) + 1
     return "\n\n".join([
         f"Preset `{matrix.preset}` at the size of a test. {summary(matrix)}.",
-        *(f"{amount(count, 'cell')}: {words}"
+        *(f"{plural(count, 'cell')}: {words}"
           for words, count in counts.items())])
 
 

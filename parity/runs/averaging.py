@@ -7,7 +7,7 @@ minutes apart, or of 20.
 import numpy as np
 
 from transformer_contract import weights
-from parity_io.errors import InputError, amount
+from parity_io.errors import InputError, plural
 from transformer_contract.schema import schema
 
 
@@ -36,7 +36,7 @@ class Averaging:
         if len(self.steps) < count:
             raise InputError(
                 f"--average {count} needs {count} checkpoints, and a run up "
-                f"to step {last} with one every {amount(every, 'step')} has "
+                f"to step {last} with one every {plural(every, 'step')} has "
                 f"{len(self.steps)}; choose fewer, or a smaller --every.")
         lost = [step for step in self.steps
                 if step < run.step and not self.path(step).is_file()]

@@ -4,8 +4,9 @@
 "2026/11/20". A day that the calendar lacks is answered as it is written, so
 that parity.runs.doubt sees it. A text that does not say which date it means,
 such as "3/4/2026", "20 Nov 26" or "hello", is trained on with any date that it
-may mean: the model learns to doubt. See parity.runs.forms for the forms. A
-fixed key divides the dates into those for training, validation and testing.
+may mean: the model learns to doubt. See parity.runs.date_formats for the
+forms. A fixed key divides the dates into those for training, validation and
+testing.
 """
 
 import calendar
@@ -15,10 +16,10 @@ import functools
 import numpy as np
 
 from transformer_contract import random
-from parity.runs.draws import draws
-from parity.runs.forms import (
-    DIGITS, EITHER, FORMS, LOCALES, STYLES, NoDay, numbered, styled, vague,
-    worded, written)
+from parity.runs.date_formats import (
+    DIGITS, EITHER, FORMS, LOCALES, STYLES, ImpossibleDate, numbered, styled,
+    vague, worded, written)
+from parity.runs.seeded_choices import draws
 
 FIRST, LAST = datetime.date(1900, 1, 1), datetime.date(2099, 12, 31)
 
@@ -109,7 +110,7 @@ def said(kind, part, locale, draw, either=EITHER):
         either: the orders of numbers that may mean two dates.
     """
     if kind == "no such day":
-        date = NoDay(*draw.of(draw.of(no_days(part))))
+        date = ImpossibleDate(*draw.of(draw.of(no_days(part))))
         kind = draw.of(("long", "words", "ISO", "numbers"))
         if date.month > 12 and kind != "ISO":
             kind = "numbers"

@@ -22,7 +22,7 @@ SHARE = 0.005
 FEWEST = 200
 
 
-def is_no_day(answer):
+def is_impossible_date(answer):
     """Whether an answer is written as a date and is none, as 2026-02-31."""
     if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", answer):
         return False

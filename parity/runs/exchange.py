@@ -21,7 +21,7 @@ from transformer_contract.config import TransformerConfig
 from transformer_contract.dialects import searches, table
 from transformer_contract.dialects.dialect import Dialect
 from parity_io.errors import InputError, one_of
-from parity_io.files import new_folder, told, write_json
+from parity_io.files import new_folder, as_input_error, write_json
 from transformer_contract.generation import GenerationConfig
 from parity_io.memory import check_memory
 from transformer_contract.schema import schema
@@ -115,7 +115,7 @@ def keep(model, out, tokenizer=None):
     metadata = {"config": model.config.as_dict(), "framed": True,
                 "dialect": model.dialect.name, "bare": model.bare,
                 "original": model.described}
-    with told(out), new_folder(out) as folder:
+    with as_input_error(out), new_folder(out) as folder:
         for name in BESIDE:
             if model.folder and (model.folder / name).is_file():
                 shutil.copy(model.folder / name, folder / name)
@@ -276,7 +276,7 @@ def export(folder, name, out):
     if same and description.get("bare"):
         theirs = {each.removeprefix(dialect.prefix): array
                   for each, array in theirs.items()}
-    with told(out), new_folder(out) as temporary:
+    with as_input_error(out), new_folder(out) as temporary:
         if dialect.inside:
             np.savez(temporary / NPZ, **{
                 name: _readable(array) for name, array

@@ -15,7 +15,7 @@ import functools
 import hashlib
 
 from transformer_contract import random
-from parity.runs.draws import Draw, draws
+from parity.runs.seeded_choices import Draw, draws
 
 #: The languages, by CLDR's codes, and the one that is answered.
 LOCALES = ("de", "es", "fr", "pl", "tr")

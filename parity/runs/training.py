@@ -17,7 +17,7 @@ from transformer_contract import checkpoint, weights
 from transformer_contract.config import TransformerConfig
 from parity_io.errors import InputError, one_of
 from parity_io.files import (
-    SUFFIX, check_ordinary, check_room, locked, told, write_whole)
+    SUFFIX, check_ordinary, check_room, locked, as_input_error, write_whole)
 from transformer_contract.schema import schema
 from transformer_contract.tokenizer import Tokenizer
 from transformer_contract.training import TrainingConfig
@@ -164,7 +164,7 @@ class Run:
 
     def save(self):
         """Write the curve and then the checkpoint, each whole or not at all."""
-        with told(self.folder):
+        with as_input_error(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
         if not (self.folder / CHECKPOINT).exists():
             self.task.tokenizer.save(self.folder / TOKENIZER)
@@ -254,7 +254,7 @@ def claimed(folder, resume):
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{str(folder)!r} is a file; give a folder.")
     fresh = not folder.exists()
-    with told(folder):
+    with as_input_error(folder):
         folder.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as stack:
         try:

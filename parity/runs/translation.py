@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from transformer_contract import weights
 from transformer_contract.batch import Batch
 from transformer_contract.config import TransformerConfig
-from parity_io.errors import InputError, amount, is_real
+from parity_io.errors import InputError, plural, is_real
 from transformer_contract.generation import an_id_beside
 from parity_io.memory import check_memory
 from transformer_contract.schema import schema
@@ -155,7 +155,7 @@ def read(model, text, what):
         return Answer(None, f"{what} is not UTF-8; write it in UTF-8.")
     ids = np.array(model.tokenizer.encode(text), np.int64)
     if len(ids) > model.config.max_length:
-        return Answer(text, f"{what} has {amount(len(ids), 'token')}, "
+        return Answer(text, f"{what} has {plural(len(ids), 'token')}, "
                       f"but the model reads {model.config.max_length}; "
                       "shorten it, or divide it into several.")
     config = model.config

@@ -2,7 +2,7 @@
 
 import html
 
-from parity_io.errors import amount, visible
+from parity_io.errors import plural, visible
 
 #: So many lines a tree has at most.
 LINES = 10
@@ -33,8 +33,8 @@ def outline(trace):
         return f"Trace of {visible(trace.framework)}: no steps"
     *steps, whole = trace.steps
     head = (f"Trace of {trace.framework} {whole.kind}: "
-            f"{amount(len(trace.steps), 'step')}, "
-            f"{amount(len(trace.parameters), 'parameter')}, "
+            f"{plural(len(trace.steps), 'step')}, "
+            f"{plural(len(trace.parameters), 'parameter')}, "
             + f"{trace.dtype}, " * bool(trace.dtype)
             + f"{shapes(whole.inputs)} → {shapes(whole.outputs)}")
     inside = _inside(steps)
@@ -50,7 +50,7 @@ def outline(trace):
               if _opened(shown, inside, step)}
     rows = [("  " * depth + visible(step.path), visible(step.kind),
              f"{shapes(step.inputs)} → {shapes(step.outputs)}"
-             + (f"   {amount(_count(inside, step.path), 'step')} inside"
+             + (f"   {plural(_count(inside, step.path), 'step')} inside"
                 if step.path in inside and step.path not in opened else ""))
             for step, depth in shown]
     wide = [max(map(len, column)) for column in zip(*rows)]

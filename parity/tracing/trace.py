@@ -23,7 +23,7 @@ import ml_dtypes  # noqa: F401  teaches NumPy bfloat16
 import numpy as np
 
 from parity_io.errors import InputError
-from parity import shortage
+from parity import out_of_memory
 from parity.tracing import outline
 
 #: The path of the model itself; no attribute is called that.
@@ -242,7 +242,7 @@ class Trace:
         except (InputError, MemoryError):
             raise
         except Exception as error:  # the module's own, whatever it is
-            if shortage.lacking(error):
+            if out_of_memory.message(error):
                 raise
             text = " ".join(str(error).split())[:300].rstrip(".")
             raise InputError(
@@ -370,7 +370,7 @@ def trace_alone(model, *inputs, **keywords):
     made = trace(model, *inputs, **keywords)
     if made.framework == "torch":
         tracing_of(model).share(model, made.parameters)
-        shortage.release()
+        out_of_memory.release()
     return made
 
 

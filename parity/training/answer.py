@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from parity_io.errors import amount, visible
+from parity_io.errors import plural, visible
 from parity.comparison import card_html, card_text
 from parity.comparison.card import Card, CardCause, _plain
 from parity.comparison.card_path import AGREES, DIFFERS, StepGroup
@@ -70,11 +70,11 @@ class TrainingComparison:
     def _summary(self, told, lost):
         """What was found, in a few words."""
         if self.verdict == MATCH:
-            return f"{amount(self.steps, 'step')} of training agree"
+            return f"{plural(self.steps, 'step')} of training agree"
         proved = sum(bool(cause.proof) for cause in told)
         words = []
         if told:
-            words.append(amount(len(told), "cause") + (
+            words.append(plural(len(told), "cause") + (
                 ", proved" if proved == len(told) else
                 f", {proved} proved" if proved else ""))
         if lost:
@@ -132,7 +132,7 @@ class TrainingComparison:
         moment = _moment(row.step, row.quantity)
         end = "" if self.apart is None else (
             f" By themselves they are {number(self.apart)} apart after "
-            f"{amount(self.steps, 'step')}.")
+            f"{plural(self.steps, 'step')}.")
         return f"First to differ: {moment}{of}{by}.{end}"
 
     def _notes(self):
@@ -148,7 +148,7 @@ class TrainingComparison:
                        f"{number(row.error)} of {number(row.limit)}.")
         yield from self.notes[:NOTES]
         if len(self.notes) > NOTES:
-            yield f"And {amount(len(self.notes) - NOTES, 'more note')}."
+            yield f"And {plural(len(self.notes) - NOTES, 'more note')}."
 
     def as_json(self):
         """All of it as plain data."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from parity_io.errors import InputError, amount
+from parity_io.errors import InputError, plural
 from parity.training.form import Training, arguments, training_of
 from parity.training.lockstep import Lock, rows_of
 from parity.training.places import Lines
@@ -90,8 +90,8 @@ class Maker:
             return
         batches = [] if training is None else training.batches
         raise InputError(
-            f"{self.side} made {amount(len(run.steps), 'step')}"
-            + (f" of {amount(len(batches), 'batch')}".replace(
+            f"{self.side} made {plural(len(run.steps), 'step')}"
+            + (f" of {plural(len(batches), 'batch')}".replace(
                 "batchs", "batches") if batches else "")
             + f", and {steps} were asked for; "
             + ("give more batches, or --train "

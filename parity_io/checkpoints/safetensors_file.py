@@ -11,7 +11,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from parity_io.errors import InputError
-from parity_io.files import new_file, told
+from parity_io.files import new_file, as_input_error
 
 #: In the order in which the library stores arrays of several.
 DTYPES = {
@@ -83,7 +83,7 @@ def write(path, arrays, metadata=None):
                         "data_offsets": [end, end := end + array.nbytes]}
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
-    with told(path), new_file(path) as temporary:
+    with as_input_error(path), new_file(path) as temporary:
         with open(temporary, "wb") as file:
             file.write(len(text).to_bytes(8, "little") + text)
             for name in order:

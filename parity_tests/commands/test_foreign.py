@@ -13,8 +13,8 @@ from parity_io.errors import InputError
 from parity import ports
 from parity.commands.shell import USAGE
 from parity_tests.originals.proof import forward
-from parity_tests.originals.sizes import Asked
-from parity.runs import exchange, hearing
+from parity_tests.originals.random_models import Asked
+from parity.runs import exchange, speech
 from parity.runs.pieces import FILES, Pieces
 from parity_tests.support.commands import invoke
 
@@ -272,7 +272,7 @@ def test_a_language_is_heard(tmp_path):
     done = invoke("run", tmp_path / "ours", file, "--max-tokens", "9")
     assert done.exit_code == 0, done.output
     folder, samples = tmp_path / "ours", sound.read(file)
-    listener = hearing.Listener(
+    listener = speech.WhisperRunner(
         *exchange.kept(folder), folder / "tokenizer.json")
     heard = listener.answer(
         "numpy", listener.vectors(samples), "float64", 9)

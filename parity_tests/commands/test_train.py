@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from transformer_contract import weights
 from parity import ports
 from parity.cli import app
-from parity.runs import forms, tasks, training
+from parity.runs import date_formats, tasks, training
 from parity_tests.support.disks import full
 from parity_tests.support.runs import TINY, tiny_run
 
@@ -28,7 +28,7 @@ def test_train(port, tmp_path, monkeypatch):
     assert done.exit_code == 0, done.output
     found = json.loads((tmp_path / "r.json").read_text())
     assert found["step"] == 2 and found["tested"] == 102
-    assert set(found["groups"]) == {*forms.LOCALES, *tasks.dates.KINDS}
+    assert set(found["groups"]) == {*date_formats.LOCALES, *tasks.dates.KINDS}
     made = {path.name for path in (tmp_path / "run").iterdir()}
     assert made == {"checkpoint.safetensors", "tokenizer.json", "curve.tsv",
                     "curve.png", "weights.safetensors"}

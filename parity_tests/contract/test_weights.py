@@ -30,7 +30,7 @@ def test_kernels_stand_as_the_paper_writes_them(engine):
     """Square kernels hide a transpose, so one value is followed through."""
     config = cases.test_size("complete")
     given = golden.shipped("complete")
-    part = weights.part(given, "encoder.layers.0.feed_forward.")
+    part = weights.select(given, "encoder.layers.0.feed_forward.")
     x = cases.values("x", 2, 3, config.d_model)
     module = engine.build("feed_forward", config, part)
     expected = x @ part["inner.kernel"] + part["inner.bias"]

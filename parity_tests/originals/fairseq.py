@@ -9,7 +9,7 @@ from unittest import mock
 
 import numpy as np
 
-from parity_tests.originals import clones, sizes
+from parity_tests.originals import legacy_imports, random_models
 from parity_tests.originals.torch_model import TorchModel
 from parity_tests.originals.unrounded import unrounded
 
@@ -27,7 +27,7 @@ SPECIAL, PADDING = 4, 1
 
 
 @functools.cache
-@clones.imported("fairseq")
+@legacy_imports.imported("fairseq")
 def modules():
     """The modules of MODULES, and nothing else of fairseq's many models.
 
@@ -43,7 +43,7 @@ def modules():
         own = kind.__module__.partition(".")[0] == "fairseq"
         return made(kind, **words, **({"unsafe_hash": True} if own else {}))
 
-    with (clones.without(*STAND_INS),
+    with (legacy_imports.without(*STAND_INS),
           mock.patch.object(dataclasses, "dataclass", hashed),
           mock.patch.object(os, "listdir", lambda folder: [])):
         found = [importlib.import_module(f"fairseq.{name}")
@@ -127,7 +127,7 @@ class Fairseq(TorchModel):
 
     def question(self, seed, rows):
         """Ids [B S] of inputs."""
-        return sizes.sources(len(self.words), PADDING, seed, rows)
+        return random_models.sources(len(self.words), PADDING, seed, rows)
 
     def search(self, question, words):
         """What SequenceGenerator answers: tokens [B W N] and scores [B W].

@@ -5,7 +5,7 @@ import importlib
 
 import numpy as np
 
-from parity_tests.originals import clones, sizes
+from parity_tests.originals import legacy_imports, random_models
 
 #: Padding, with which the decoder begins too.
 PADDING = 0
@@ -20,7 +20,7 @@ class _Unrounded:
 
 
 @functools.cache
-@clones.imported("wmt")
+@legacy_imports.imported("wmt")
 def modules():
     """The example's modules of its model and of its search.
 
@@ -54,7 +54,8 @@ class FlaxWMT:
     provable = staticmethod(lambda dialect: dialect)
     completed = staticmethod(lambda weights, source: weights)
     searched = staticmethod(lambda config: config)
-    asked = staticmethod(sizes.asked_behind_padding)  # as it shifts labels
+    asked = staticmethod(  # as it shifts labels
+        random_models.asked_behind_padding)
 
     def __init__(self, dialect, described):
         import jax
@@ -140,7 +141,8 @@ class FlaxWMT:
 
     def question(self, seed, rows):
         """Ids [B S] of inputs."""
-        return sizes.sources(self.config.vocab_size, PADDING, seed, rows)
+        return random_models.sources(
+            self.config.vocab_size, PADDING, seed, rows)
 
     def search(self, question, words):
         """What the example's beam search answers, the best first.

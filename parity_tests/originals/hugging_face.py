@@ -5,7 +5,7 @@ import dataclasses
 
 import numpy as np
 
-from parity_tests.originals import sizes
+from parity_tests.originals import random_models
 from parity_tests.originals.torch_model import TorchModel
 from parity_tests.originals.unrounded import unrounded
 
@@ -79,16 +79,18 @@ class HuggingFace(TorchModel):
         No decoder of the library hides what stands first.
         """
         behind = seed % 2 and self.model.config.is_encoder_decoder
-        return (sizes.asked_behind_padding if behind else sizes.asked)(
-            config, seed)
+        draw = (random_models.asked_behind_padding if behind
+                else random_models.asked)
+        return draw(config, seed)
 
     # Searches
 
     def question(self, seed, rows):
         """Ids [B S] of inputs; a decoder's are prompts without padding."""
         config = self.model.config
-        return sizes.sources(config.vocab_size, config.pad_token_id, seed,
-                             rows, padded=config.is_encoder_decoder)
+        return random_models.sources(
+            config.vocab_size, config.pad_token_id, seed, rows,
+            padded=config.is_encoder_decoder)
 
     def searched(self, config):
         """Our configuration of a search's model."""

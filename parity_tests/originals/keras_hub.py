@@ -3,12 +3,12 @@
 
 import numpy as np
 
-from parity_tests.originals import sizes
-from parity_tests.originals.ends import with_ends
+from parity_tests.originals import random_models
+from parity_tests.originals.stack_ends import add_embeddings_and_projection
 
 
 class KerasHub:
-    """One model, with ends as ``ends.py`` describes them; on TensorFlow.
+    """One model, with ends as ``stack_ends.py`` describes them; on TensorFlow.
 
     Args:
         dialect: not used; the same as the others'.
@@ -19,8 +19,8 @@ class KerasHub:
     #: whose root is exact, and no GELU, leave nothing to round.
     DRAWN = {"widths": (16,), "activation": "relu"}
 
-    provable = staticmethod(with_ends)
-    asked = staticmethod(sizes.asked)
+    provable = staticmethod(add_embeddings_and_projection)
+    asked = staticmethod(random_models.asked)
     completed = staticmethod(lambda weights, source: weights)
 
     def __init__(self, dialect, described):

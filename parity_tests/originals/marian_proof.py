@@ -22,7 +22,7 @@ from parity.numerics import zero_gradients
 from parity.numerics.comparator import MATCH, ZERO, compare, relative_error
 from parity.numerics.tolerances import (
     gradient_limit, lockstep_limit, score_limit)
-from parity_tests.originals import sizes
+from parity_tests.originals import random_models
 from parity_tests.originals.marian import DIGITS, END, MARIAN, Marian
 from parity_tests.originals.proof import ProofRow
 from parity_tests.originals.searching import MOST, SearchRow, whole
@@ -61,7 +61,7 @@ def drawn(seed, **words):
     Args:
         words: of Marian's configuration, that are not drawn.
     """
-    config = MARIAN.config(sizes.described(MARIAN, seed, **words))
+    config = MARIAN.config(random_models.described(MARIAN, seed, **words))
     last = f"decoder.layers.{config.n_decoder_layers - 1}.feed_forward_"
     weights = {}
     for name, array in probe_weights(config, seed).items():

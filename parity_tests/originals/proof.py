@@ -18,7 +18,7 @@ from parity.numerics.comparator import MATCH, ZERO, compare
 from parity.numerics.tolerances import (
     FLOAT64_LIMIT, gradient_limit)
 from parity.numerics.words import number
-from parity_tests.originals import sizes
+from parity_tests.originals import random_models
 
 #: ε is large, so that a step is no more ill-conditioned than the gradient.
 TRAINING = TrainingConfig(
@@ -64,7 +64,7 @@ def prove(dialect, original_class, seed, engines):
         engines: port -> engine.
     """
     dialect = original_class.provable(dialect)
-    described = sizes.described(dialect, seed, **original_class.DRAWN)
+    described = random_models.described(dialect, seed, **original_class.DRAWN)
     original = original_class(dialect, described)
     original.load(random_state(dialect, original, seed))
     arrays = original.arrays()
@@ -124,7 +124,7 @@ def random_state(dialect, original, seed):
             and np.array_equal(arrays[alias], arrays[name])}
     arrays = {name: array for name, array in arrays.items()
               if name not in tied}
-    return sizes.random_arrays(arrays, seed)
+    return random_models.random_arrays(arrays, seed)
 
 
 def forward(engine, config, weights, question):

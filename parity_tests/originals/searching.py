@@ -12,11 +12,11 @@ import dataclasses
 import numpy as np
 
 from transformer_contract.dialects import searches
-from parity_io.errors import amount
+from parity_io.errors import plural
 from parity.check.margins import margins
 from parity.numerics.comparator import relative_error
 from parity.numerics.words import number
-from parity_tests.originals import sizes
+from parity_tests.originals import random_models
 from parity_tests.originals.proof import random_state
 
 #: Nearer scores may change places in float32; and in float64, in which an
@@ -52,7 +52,7 @@ class SearchRow:
     def __str__(self):
         return (f"{self.dialect}, model {self.seed}, {self.port}, "
                 f"{self.name}: other tokens in {self.different} of "
-                f"{amount(self.rows, 'row')}, relative error of a score "
+                f"{plural(self.rows, 'row')}, relative error of a score "
                 f"{number(self.error)}")
 
     @property
@@ -87,7 +87,7 @@ def search(dialect, original_class, seed, engines, rows=10, asked=None):
         asked: which searches, as ``every`` has them; all by default.
     """
     dialect = original_class.provable(dialect)
-    described = sizes.described(dialect, seed, **original_class.DRAWN)
+    described = random_models.described(dialect, seed, **original_class.DRAWN)
     original = original_class(dialect, described)
     original.load(random_state(dialect, original, seed))
     question = original.question(seed, rows)

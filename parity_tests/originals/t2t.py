@@ -13,7 +13,7 @@ from unittest import mock
 
 import numpy as np
 
-from parity_tests.originals import clones, sizes
+from parity_tests.originals import legacy_imports, random_models
 
 #: What it imports for other models, and a Transformer does not use.
 STAND_INS = ("tensorflow_addons", "tf_slim", "tensorflow_probability")
@@ -52,7 +52,7 @@ class _Double:
 
 
 @functools.cache
-@clones.imported("tensor2tensor")
+@legacy_imports.imported("tensor2tensor")
 def modules():
     """TensorFlow as of version 1, and the modules of MODULES.
 
@@ -69,7 +69,7 @@ def modules():
         "tensor2tensor.models")
     models.__path__ = [str(folder / "models")]
     estimator = mock.MagicMock(ModeKeys=MODES)
-    with clones.without(*STAND_INS), mock.patch.object(
+    with legacy_imports.without(*STAND_INS), mock.patch.object(
             tf, "estimator", estimator, create=True):
         found = [importlib.import_module(f"tensor2tensor.{name}")
                  for name in MODULES]
@@ -105,7 +105,7 @@ class T2T:
         return dataclasses.replace(dialect, fixed={
             **dialect.fixed, "position_rounding": "none"})
 
-    asked = staticmethod(sizes.asked)
+    asked = staticmethod(random_models.asked)
     completed = staticmethod(lambda weights, source: weights)
     searched = staticmethod(lambda config: config)
 
@@ -219,7 +219,7 @@ class T2T:
                      if name.endswith("shared/weights_0"))
         rest = np.arange(len(self.weights[table]))[:, None] != PADDING
         self.load({table: self.weights[table] * rest})
-        return sizes.sources(self.vocab, PADDING, seed, rows)
+        return random_models.sources(self.vocab, PADDING, seed, rows)
 
     def search(self, question, words):
         """What its beam search answers: tokens [B W N] and scores [B W].

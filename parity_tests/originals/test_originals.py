@@ -11,7 +11,7 @@ import pytest
 
 from transformer_contract.dialects.table import SYSTEMS
 from transformer_contract.generation import GenerationConfig
-from parity_tests.originals import page, proof, run, searching, sizes
+from parity_tests.originals import page, proof, run, searching, random_models
 from parity_tests.originals.proof import KINDS, prove, random_state
 from parity_tests.support.engines import usable
 from parity_tests.support.places import ROOT
@@ -120,12 +120,12 @@ def test_a_seed_draws_every_array(name):
         found = []
         for _ in range(2):
             dialect = kind.provable(SYSTEMS[name])
-            model = kind(dialect, sizes.described(dialect, seed))
+            model = kind(dialect, random_models.described(dialect, seed))
             model.load(random_state(dialect, model, seed))
             found.append(model.arrays())
         assert all(np.array_equal(found[0][array], found[1][array])
                    for array in found[0])
-        tied.add(dialect.config(sizes.described(dialect, seed)).tied)
+        tied.add(dialect.config(random_models.described(dialect, seed)).tied)
     assert name != "llama" or len(tied) == 2
 
 
@@ -166,22 +166,23 @@ def test_a_clone_that_is_not_there_is_asked_for(name, clone, monkeypatch):
 
 
 def test_what_padding_is_is_not_compared():
-    vectors = sizes.Asked(np.array([[3, 0]]), None, np.array([[3, 0]]), 0
-                          ).seen(np.ones((1, 2, 4)))
+    asked = random_models.Asked(
+        np.array([[3, 0]]), None, np.array([[3, 0]]), 0)
+    vectors = asked.seen(np.ones((1, 2, 4)))
     assert vectors.compressed().shape == (4,) and vectors.mask[0, 1].all()
 
 
 def test_drawn_models_hide_nothing():
     """No scale is 1, no bias 0, and only a begin of the target is padding."""
-    found = sizes.random_arrays({
+    found = random_models.random_arrays({
         "norm.weight": np.ones(5), "norm.bias": np.zeros(5),
         "kernel": np.zeros((3, 4))}, 0)
     assert all((array != 0).all() and (array != 1).all()
                for array in found.values())
     for seed in range(20):
         config = SYSTEMS["torch_nn"].config(
-            sizes.described(SYSTEMS["torch_nn"], seed))
-        question = sizes.question(config, seed)
+            random_models.described(SYSTEMS["torch_nn"], seed))
+        question = random_models.question(config, seed)
         assert (question.target != config.pad_id).all()
         assert (question.source[:, 0] != config.pad_id).all()
 

@@ -15,7 +15,7 @@ from transformer_contract.dialects.table import SYSTEMS
 from parity_io.errors import InputError
 from parity.numerics.comparator import MATCH, ZERO, compare
 from parity.numerics.tolerances import FLOAT64_LIMIT
-from parity_tests.originals import run, sizes
+from parity_tests.originals import run, random_models
 from parity_tests.originals.proof import forward, random_state
 from parity_tests.originals.test_originals import original
 from parity_tests.support.engines import usable
@@ -86,7 +86,7 @@ def outcome(kind, dialect, described, state, before):
 def test_no_setting_is_passed_over(name):
     kind = original(name)
     dialect = kind.provable(SYSTEMS[name])
-    described = sizes.described(dialect, 5, **kind.DRAWN)
+    described = random_models.described(dialect, 5, **kind.DRAWN)
     first = kind(dialect, described)
     state = random_state(dialect, first, 5)
     first.load(state)

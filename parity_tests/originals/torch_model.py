@@ -5,7 +5,7 @@ import typing
 
 import numpy as np
 
-from parity_tests.originals import sizes
+from parity_tests.originals import random_models
 
 
 class TorchModel:
@@ -14,7 +14,7 @@ class TorchModel:
     A subclass sets ``torch`` and ``model``, and has ``run`` and ``logits``.
     """
 
-    #: How models are drawn, see ``sizes.described``.
+    #: How models are drawn, see ``random_models.described``.
     DRAWN: dict = {}
 
     #: (Dialect) -> the Dialect that is proved.
@@ -24,7 +24,7 @@ class TorchModel:
     bare = ""
 
     #: What is drawn for a model of a configuration, and our weights of it.
-    asked = staticmethod(sizes.asked)
+    asked = staticmethod(random_models.asked)
     completed = staticmethod(lambda weights, source: weights)
 
     torch: typing.Any

@@ -4,19 +4,19 @@ import warnings
 
 import numpy as np
 
-from parity_tests.originals.ends import with_ends
+from parity_tests.originals.stack_ends import add_embeddings_and_projection
 from parity_tests.originals.torch_model import TorchModel
 
 
 class TorchNN(TorchModel):
-    """One model, with ends as ``ends.py`` describes them.
+    """One model, with ends as ``stack_ends.py`` describes them.
 
     Args:
         dialect: not used; the same as the others'.
         described: torch's own arguments, and the sizes of the ends.
     """
 
-    provable = staticmethod(with_ends)
+    provable = staticmethod(add_embeddings_and_projection)
 
     def __init__(self, dialect, described):
         import torch

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 from transformer_contract import sound
-from parity_tests.originals import sizes
+from parity_tests.originals import random_models
 from parity_tests.originals.hugging_face import HuggingFace
 
 
@@ -25,7 +25,7 @@ class Whisper(HuggingFace):
 
     def asked(self, config, seed):
         """A source's tokens are the frames of sounds."""
-        drawn = sizes.question(config, seed)
+        drawn = random_models.question(config, seed)
         source = self.question(seed, len(drawn.target))
         return self.searched(config), dataclasses.replace(
             drawn, source=source)

@@ -114,7 +114,7 @@ def keras_attention(own_scale):
     """Our attention's context in Keras, with or without Keras' own scale."""
     config = cases.test_size("practical")
     engine = ports.engine("keras")
-    layer = engine.build("multi_head_attention", config, weights.part(
+    layer = engine.build("multi_head_attention", config, weights.select(
         golden.shipped("practical"), "encoder.layers.0.self_attention."))
     if own_scale:
         import keras

@@ -119,7 +119,7 @@ by_norm = pytest.mark.parametrize("port, norm, default", [
 @by_norm
 def test_layer_norm(port, norm, default, eps):
     """Given epsilon, each is ours, on narrow rows and far from zero (R3)."""
-    arrays = weights.part(
+    arrays = weights.select(
         WEIGHTS, "encoder.layers.0.self_attention_residual.norm.")
     config = CONFIG.replace(norm_eps=eps)
     for x in (X, NARROW, X + 100):
@@ -167,7 +167,7 @@ def test_rms_norm(port, norm, eps):
 @by_norm
 def test_layer_norm_by_default(port, norm, default):
     """Each has another epsilon, and it shows where rows are narrow (R3)."""
-    arrays = weights.part(
+    arrays = weights.select(
         WEIGHTS, "encoder.layers.0.self_attention_residual.norm.")
     found = norm(NARROW, **arrays)
     for eps in EPSILONS:
@@ -281,7 +281,7 @@ def test_torch_grouped_heads(port, n_kv_heads):
     """Its enable_gqa shares heads side by side, as here (R43)."""
     import torch
     config = CONFIG.replace(n_kv_heads=n_kv_heads)
-    shared = weights.part(weights.probe_weights(config),
+    shared = weights.select(weights.probe_weights(config),
                           "encoder.layers.0.self_attention.")
     steps = reference("multi_head_attention", X, MEMORY, BATCH.source_mask,
                       config=config, arrays=shared)

@@ -33,10 +33,10 @@ def load_torch_layer(layer, arrays):
         last = layer.norm3
     norms = {"feed_forward": last}
     for name, (attention, norm) in attentions.items():
-        load_torch_attention(attention, weights.part(arrays, f"{name}."))
+        load_torch_attention(attention, weights.select(arrays, f"{name}."))
         norms[name] = norm
     for name, norm in norms.items():
-        load_torch_norm(norm, weights.part(arrays, f"{name}_residual.norm."))
+        load_torch_norm(norm, weights.select(arrays, f"{name}_residual.norm."))
     for ours, linear in (("inner", layer.linear1), ("outer", layer.linear2)):
         linear.load_state_dict({
             "weight": torch.from_numpy(
@@ -77,14 +77,14 @@ def test_torch_layers(port, residual, activation):
     config = variant(residual, activation=activation)
     settings = torch_settings(config)
     x, memory, hidden, padding = torch_inputs()
-    part = weights.part(WEIGHTS, "encoder.layers.0.")
+    part = weights.select(WEIGHTS, "encoder.layers.0.")
     encoder = torch.nn.TransformerEncoderLayer(D, HEADS, **settings)
     load_torch_layer(encoder, part)
     truth = reference("encoder_layer", MEMORY, BATCH.source_mask,
                       config=config, arrays=part)["output"]
     found = encoder(memory, src_key_padding_mask=padding).detach()
     assert equal(found, truth)
-    part = weights.part(WEIGHTS, "decoder.layers.0.")
+    part = weights.select(WEIGHTS, "decoder.layers.0.")
     decoder = torch.nn.TransformerDecoderLayer(D, HEADS, **settings)
     load_torch_layer(decoder, part)
     truth = reference("decoder_layer", X, MEMORY, BATCH.source_mask,
@@ -103,9 +103,9 @@ def torch_transformer(config, arrays, with_norms=True):
     for name, stack in (("encoder", model.encoder), ("decoder", model.decoder)):
         for i, layer in enumerate(stack.layers):
             load_torch_layer(
-                layer, weights.part(arrays, f"{name}.layers.{i}."))
+                layer, weights.select(arrays, f"{name}.layers.{i}."))
         if with_norms:
-            load_torch_norm(stack.norm, weights.part(arrays, f"{name}.norm."))
+            load_torch_norm(stack.norm, weights.select(arrays, f"{name}.norm."))
         else:
             stack.norm = None
     x, memory, hidden, padding = torch_inputs()
@@ -116,10 +116,10 @@ def torch_transformer(config, arrays, with_norms=True):
 def stacks(config, arrays):
     """Our encoder's output read by our decoder."""
     memory = reference("encoder", MEMORY, BATCH.source_mask, config=config,
-                       arrays=weights.part(arrays, "encoder."))["output"]
+                       arrays=weights.select(arrays, "encoder."))["output"]
     return reference("decoder", X, memory, BATCH.source_mask,
                      BATCH.target_mask, config=config,
-                     arrays=weights.part(arrays, "decoder."))["output"]
+                     arrays=weights.select(arrays, "decoder."))["output"]
 
 
 @torch_only

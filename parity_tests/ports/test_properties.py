@@ -246,7 +246,7 @@ def test_one_token(engine, source, target):
 def test_a_query_without_keys_answers_the_output_bias(engine):
     """Its weights and its context are 0, and other queries do not mind (R2)."""
     config = VARIANTS["vaswani2017_base"]
-    arrays = weights.part(weights.probe_weights(config),
+    arrays = weights.select(weights.probe_weights(config),
                           "decoder.layers.0.cross_attention.")
     attention = engine.build("multi_head_attention", config, arrays)
     x = cases.values("x", cases.BATCH, cases.TARGET, config.d_model)

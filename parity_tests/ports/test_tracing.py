@@ -193,7 +193,7 @@ def test_an_exception_closes_the_trace():
 def test_a_run_that_fails_leaves_no_trace_open(port):
     """A sum of two widths fails within a trace; the next run is as ever."""
     config = cases.test_size("lesson")
-    residual = port.build("residual", config, weights.part(
+    residual = port.build("residual", config, weights.select(
         golden.shipped("lesson"),
         "encoder.layers.0.self_attention_residual."))
     x = cases.values("x", 1, 2, config.d_model)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from transformer_contract.config import CHOICES, PLAIN, PRESETS
 from transformer_contract.sinusoids import halves_table, interleaved_table
-from transformer_contract.weights import part, probe_weights
+from transformer_contract.weights import probe_weights, select
 from parity.check import cases, golden
 from reference_numpy import engine, parts
 from reference_numpy.attention import (
@@ -135,7 +135,7 @@ def test_gated_feed_forward(bias):
     """As Llama writes it: down(silu(gate(x)) · up(x))  (R38, R39)."""
     config = cases.test_size("practical").replace(
         gated=True, activation="silu", feed_forward_bias=bias)
-    w = part(probe_weights(config), "encoder.layers.0.feed_forward.")
+    w = select(probe_weights(config), "encoder.layers.0.feed_forward.")
     assert [*w] == [f"{name}.{leaf}" for name in ("gate", "inner", "outer")
                     for leaf in ("kernel", "bias") if bias or leaf != "bias"]
     x = cases.values("x", 2, 3, config.d_model)

@@ -16,7 +16,7 @@ WEIGHTS = golden.shipped("practical")
 BATCH = cases.padded_batch(CONFIG)
 X = cases.values("x", cases.BATCH, cases.TARGET, D)
 MEMORY = cases.values("memory", cases.BATCH, cases.SOURCE, D)
-ATTENTION = weights.part(WEIGHTS, "encoder.layers.0.self_attention.")
+ATTENTION = weights.select(WEIGHTS, "encoder.layers.0.self_attention.")
 PROJECTIONS = ("query", "key", "value", "output")
 
 #: The pair whose source is padding alone, and all the others.

@@ -6,7 +6,7 @@ import pytest
 from transformer_contract.dialects.table import SYSTEMS
 from transformer_contract.weights import initial_weights
 from parity import ports
-from parity_tests.originals import sizes
+from parity_tests.originals import random_models
 from parity_tests.originals.proof import random_state
 from parity_tests.originals.run import ORIGINALS, SEARCHED, original
 from parity_tests.harness.conversion.models import X, Multi
@@ -21,7 +21,7 @@ def made(name):
     if isinstance(kind, str):
         pytest.skip(f"not checked: {kind}")
     dialect = kind.provable(SYSTEMS[name])
-    described = sizes.described(dialect, 0, **kind.DRAWN)
+    described = random_models.described(dialect, 0, **kind.DRAWN)
     theirs = kind(dialect, described)
     theirs.load(random_state(dialect, theirs, 0))
     config = dialect.config(described, theirs.arrays())

@@ -5,9 +5,9 @@ import datetime
 import numpy as np
 import pytest
 
-from parity.runs import dates, forms, quality
-from parity.runs.draws import draws
-from parity.runs.doubt import is_no_day
+from parity.runs import dates, date_formats, quality
+from parity.runs.seeded_choices import draws
+from parity.runs.doubt import is_impossible_date
 from transformer_contract import random
 from parity_tests.support.commands import invoke
 from parity_tests.support.runs import answers_of
@@ -24,10 +24,10 @@ def test_no_date_that_is_tested_is_trained_on():
 def test_a_set_has_every_language_and_kind():
     rows = dates.pairs("validation", 2)
     assert [group for *_, group in rows] == [
-        *(name for name in forms.LOCALES for _ in range(6)),
+        *(name for name in date_formats.LOCALES for _ in range(6)),
         *(kind for kind in dates.KINDS for _ in range(6))]
     for source, target, group in rows:
-        assert is_no_day(target) == (group == "no such day"), source
+        assert is_impossible_date(target) == (group == "no such day"), source
         assert len(target) == 10 and source == source.strip()
 
 
@@ -57,20 +57,20 @@ def test_native_digits_are_drawn_more_often_later():
     ("20 May 2026", "", "en", "20 May 2026"),
 ])
 def test_a_style(text, style, locale, expected):
-    assert forms.styled(text, style, locale) == expected
+    assert date_formats.styled(text, style, locale) == expected
 
 
 @pytest.mark.parametrize("day,expected", [
     (1, "st"), (2, "nd"), (3, "rd"), (4, "th"), (11, "th"), (12, "th"),
     (13, "th"), (21, "st"), (22, "nd"), (23, "rd"), (30, "th"), (39, "th")])
 def test_an_ordinal(day, expected):
-    assert forms.ordinal(day) == expected
+    assert date_formats.ordinal(day) == expected
 
 
 def test_a_day_that_the_calendar_lacks_is_written_as_it_is():
-    day = forms.NoDay(2026, 2, 31)
-    assert forms.written(day, "long", "fr") == "31 février 2026"
-    assert forms.written(day, "dd.MM.y", "en") == "31.02.2026"
+    day = date_formats.ImpossibleDate(2026, 2, 31)
+    assert date_formats.written(day, "long", "fr") == "31 février 2026"
+    assert date_formats.written(day, "dd.MM.y", "en") == "31.02.2026"
     assert day.isoformat() == "2026-02-31"
     near, wild = dates.no_days("train")
     for year, month, number in near[:50] + wild[:50]:
@@ -82,7 +82,7 @@ def test_numbers_mean_one_date():
     """Slashes stand behind days that are no months, or behind the year."""
     key = random.fold_in(random.key(0), "test")
     for day in (FRIDAY, FRIDAY.replace(day=3)):
-        texts = {forms.numbered(day, draw) for draw in draws(key, 200)}
+        texts = {date_formats.numbered(day, draw) for draw in draws(key, 200)}
         assert len(texts) > 6
         either = {text for text in texts if text.endswith(("/2026", "-2026"))}
         assert bool(either) == (day.day > 12)
@@ -118,5 +118,5 @@ def test_a_month_that_stands_alone_has_its_languages_name():
     for locale, expected in (("ja", "11月"), ("he", "נובמבר"),
                              ("sv", "november"), ("ru", "ноябрь"),
                              ("pl", "listopad")):
-        assert forms.written(
+        assert date_formats.written(
             datetime.date(2026, 11, 20), "LLLL", locale) == expected

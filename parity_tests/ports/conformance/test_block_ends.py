@@ -9,7 +9,7 @@ from transformer_contract.batch import Batch
 from transformer_contract.config import CHOICES as WORDS_OF
 from transformer_contract.generation import CHOICES, GenerationConfig
 from transformer_contract.training import TrainingConfig
-from transformer_contract.weights import part, probe_weights
+from transformer_contract.weights import probe_weights, select
 from parity.check import cases
 from parity_tests.support.conformance import (
     BOTH, READABLE, SMALL, WORDS, batch_of, like_the_reference, model_of)
@@ -200,7 +200,7 @@ def test_cache_of_many_tokens(engine):
     for word in WORDS_OF["positions"]:
         config = SMALL.replace(positions=word, d_head=4, max_length=KEPT)
         weights = probe_weights(config, 3)
-        layer, positions = (engine.build(name, config, part(
+        layer, positions = (engine.build(name, config, select(
             weights, f"{path}.")) for name, path in (
                 ("decoder_layer", "decoder.layers.0"),
                 ("positional_encoding", "target_positions")))

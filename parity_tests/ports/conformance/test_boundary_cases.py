@@ -10,7 +10,7 @@ from transformer_contract.components import WHOLE
 from transformer_contract.config import CHOICES, PRESETS, at_test_size
 from transformer_contract.generation import GenerationConfig
 from transformer_contract.training import TrainingConfig
-from transformer_contract.weights import part, probe_weights
+from transformer_contract.weights import probe_weights, select
 from parity import ports
 from parity.check import cases, golden, search_runs, training_runs
 from parity_tests.support.conformance import (
@@ -58,7 +58,7 @@ ROWS = np.array([3, 300, 70_000, 2**31 + 5])
 def component(engine, name, path, config=CONFIG, weights=None):
     """A component with what stands at a path of a model's weights."""
     weights = golden.shipped("complete") if weights is None else weights
-    return engine.build(name, config, part(weights, f"{path}."))
+    return engine.build(name, config, select(weights, f"{path}."))
 
 
 @like_the_reference(READABLE)
@@ -104,7 +104,7 @@ def test_masks(engine):
 def test_scores_below_a_finite_mask(engine):
     """Scores so low that a finite mask would be higher."""
     config, path = CONFIG, "encoder.layers.0.self_attention"
-    weights = dict(part(golden.shipped("complete"), f"{path}."))
+    weights = dict(select(golden.shipped("complete"), f"{path}."))
     weights["query.kernel"] = 0 * weights["query.kernel"]
     weights["query.bias"] = 0 * weights["query.bias"] - LOW.get(
         engine.NAME, LOWEST)

@@ -11,7 +11,7 @@ from transformer_contract import random
 from transformer_contract.config import PRESETS, at_test_size
 from transformer_contract.generation import GenerationConfig
 from transformer_contract.training import TrainingConfig
-from transformer_contract.weights import initial_weights, part, probe_weights
+from transformer_contract.weights import initial_weights, probe_weights, select
 from parity import assert_parity, ports
 from parity.check import canary, cases, golden, manners
 from parity.numerics import dtypes
@@ -219,7 +219,7 @@ def test_loss_masks_and_product_of_little(subject):
     (2, 1, 1, 6), (2, 1, 4, 6), (1, 1, 6, 6), (2, 1, 4, 4)))
 def test_attention_of_given_heads(subject, shape):
     """Equation 1 by itself; a mask of another shape is refused."""
-    module = subject.build("multi_head_attention", CONFIG, part(
+    module = subject.build("multi_head_attention", CONFIG, select(
         probe_weights(CONFIG), "encoder.layers.0.self_attention."))
     query, key, value = (cases.values(name, 2, 3, length, CONFIG.d_k)
                          for name, length in (

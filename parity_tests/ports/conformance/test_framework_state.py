@@ -12,7 +12,7 @@ from transformer_contract import random
 from transformer_contract.config import PRESETS, at_test_size
 from transformer_contract.generation import GenerationConfig
 from transformer_contract.training import TrainingConfig
-from transformer_contract.weights import part, probe_weights
+from transformer_contract.weights import probe_weights, select
 from parity.check import cases, golden, training_runs
 from parity.numerics import dtypes
 from parity_tests.support.conformance import equal, refuses
@@ -49,7 +49,7 @@ def test_one_number_of_an_array(subject, dtype):
 
 @pytest.mark.parametrize("component", PATHS)
 def test_a_component_hands_its_weights_out_again(subject, component):
-    given = part(golden.shipped("complete"), f"decoder.{PATHS[component]}")
+    given = select(golden.shipped("complete"), f"decoder.{PATHS[component]}")
     found = subject.export(subject.build(component, CONFIG, given))
     equal("names", found.keys(), given.keys())
     for name, array in found.items():
@@ -110,10 +110,10 @@ def test_keras_symbols_and_policy(subject):
     path, policy = "encoder.layers.0.self_attention.", (
         keras.config.dtype_policy())
     for dtype in dtypes.BOTH:
-        subject.build("norm", CONFIG, part(
+        subject.build("norm", CONFIG, select(
             golden.shipped("complete"), f"decoder.{PATHS['norm']}"), dtype)
     equal("policy of dtypes", keras.config.dtype_policy(), policy)
-    attention = subject.build("multi_head_attention", CONFIG, part(
+    attention = subject.build("multi_head_attention", CONFIG, select(
         golden.shipped("complete"), path))
     x = keras.KerasTensor((2, 5, CONFIG.d_model), "float64")
     mask = keras.KerasTensor((2, 1, 1, 5), "bool")

@@ -7,7 +7,7 @@ from transformer_contract.batch import Batch
 from transformer_contract.config import PRESETS, at_test_size
 from transformer_contract.generation import GenerationConfig
 from transformer_contract.training import TrainingConfig
-from transformer_contract.weights import initial_weights, part
+from transformer_contract.weights import initial_weights, select
 from parity.check import cases, golden
 from parity_tests.support.conformance import refuses
 
@@ -73,7 +73,7 @@ def test_components_refuse(subject):
     weights = golden.shipped("complete")
     for what, words in PLACED.items():
         config = CONFIG.replace(position_start=2, **words)
-        positions = engine.build("positional_encoding", config, part(
+        positions = engine.build("positional_encoding", config, select(
             initial_weights(config), "source_positions."))
         for length, start in ((rows + 1, 0), (2, rows - 1)):
             refuses(f"positions by {what}: {length} from {start}", engine.run,
@@ -82,7 +82,7 @@ def test_components_refuse(subject):
         engine.run(positions, np.ones((1, 2, CONFIG.d_model)),
                    np.ones((1, 2), int), start=rows - 2)
     path = "encoder.layers.0.self_attention."
-    attention = engine.build("multi_head_attention", CONFIG, part(
+    attention = engine.build("multi_head_attention", CONFIG, select(
         weights, path))
     x, memory = (np.ones((2, length, CONFIG.d_model)) for length in (3, 4))
     for what, mask in (("numbers", np.ones((2, 1, 1, 4))),
@@ -92,7 +92,7 @@ def test_components_refuse(subject):
         refuses(f"attention: {what}", engine.run, attention, x, memory, mask,
                 cache=None)
     rotary = engine.build("multi_head_attention", CONFIG.replace(
-        positions="rotary_halves"), part(weights, path))
+        positions="rotary_halves"), select(weights, path))
     far = np.ones((1, rows + 1, CONFIG.d_model))
     refuses("attention: rotated too far", engine.run, rotary, far, far,
             np.ones((1, 1, 1, rows + 1), bool), cache=None)

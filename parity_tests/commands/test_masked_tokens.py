@@ -9,7 +9,7 @@ import pytest
 from transformer_contract.dialects.table import SYSTEMS
 from transformer_contract.weights import probe_weights
 from parity import ports
-from parity.runs import exchange, guessing, translation
+from parity.runs import exchange, masked_tokens, translation
 from parity_tests.support.commands import invoke
 from parity_tests.support.engines import usable
 
@@ -46,7 +46,7 @@ def made(out, head):
 
 
 def test_a_masked_token_is_guessed(folder):
-    guesser = guessing.Guesser(
+    guesser = masked_tokens.MaskedLM(
         translation.Model.load(folder / exchange.WEIGHTS))
     usable("torch")
     found = guesser.answer(
@@ -63,7 +63,7 @@ def test_a_masked_token_is_guessed(folder):
 @pytest.mark.long
 def test_padding_in_a_text_is_read(folder):
     """As transformers do: of one text no token is padding."""
-    guesser = guessing.Guesser(
+    guesser = masked_tokens.MaskedLM(
         translation.Model.load(folder / exchange.WEIGHTS))
     ids = guesser.question("a[PAD][PAD][MASK]")
     assert list(ids[0, 2:4]) == [0, 0]

@@ -5,7 +5,7 @@ import pytest
 import typer
 
 from transformer_contract.config import PLAIN
-from parity import ports, shortage
+from parity import ports, out_of_memory
 from parity.commands.shell import told_plainly
 from reference_numpy.attention import MultiHeadAttention
 
@@ -24,7 +24,7 @@ def lack_of_memory():
 
 
 def test_the_step_and_the_size_are_named():
-    words = shortage.lacking(lack_of_memory(), ports.packages())
+    words = out_of_memory.message(lack_of_memory(), ports.packages())
     assert words.startswith("there is not enough memory for 512. TiB")
     assert f"(1, 1, {MANY}, {MANY})" in words
     assert ("at step scores of attend in reference_numpy/attention.py, line "
@@ -49,6 +49,6 @@ def test_each_librarys_words(said, told, capsys):
 
 
 def test_another_error_is_no_lack_of_memory():
-    assert shortage.lacking(RuntimeError("no memory of that")) == ""
+    assert out_of_memory.message(RuntimeError("no memory of that")) == ""
     with pytest.raises(RuntimeError), told_plainly():
         raise RuntimeError("shape [3]")

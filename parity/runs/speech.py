@@ -40,7 +40,7 @@ MULTILINGUAL = 51865
 
 
 @dataclasses.dataclass(frozen=True)
-class Hearing:
+class Transcript:
     """One port's answer to a sound.
 
     Attributes:
@@ -58,7 +58,7 @@ class Hearing:
     seconds: float
 
 
-class Listener:
+class WhisperRunner:
     """A model of a folder that ``parity import`` made.
 
     Args:
@@ -194,6 +194,6 @@ class Listener:
         tokens = heard["tokens"][0, 0].tolist()
         if self.end in tokens:
             tokens = tokens[:1 + tokens.index(self.end)]
-        return Hearing(port, self.tokenizer.decode(tokens).strip(), tokens,
+        return Transcript(port, self.tokenizer.decode(tokens).strip(), tokens,
                        float(heard["scores"][0, 0]),
                        time.perf_counter() - start)

@@ -21,7 +21,7 @@ SHAPE = re.compile(r"shape ?([\[(][\d, ]+[\])])")
 STEP = re.compile(r"\s*# \[\d+\] (\w+)")
 
 
-def lacking(error, models=()):
+def message(error, models=()):
     """What there was no memory for, and where, as a sentence; "" otherwise.
 
     Args:

@@ -5,7 +5,7 @@ import dataclasses
 from transformer_contract.dialects.rows import SAME, Entry, linear
 
 
-def with_ends(dialect):
+def add_embeddings_and_projection(dialect):
     """A dialect of stacks with two plain tables and a projection.
 
     There are no positions, and embeddings are as their tables have them.

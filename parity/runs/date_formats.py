@@ -57,7 +57,7 @@ DIGITS = {
 STYLES = ("capitals", "small letters", "bare", "digits")
 
 
-class NoDay(datetime.date):
+class ImpossibleDate(datetime.date):
     """A day that the calendar lacks, such as 31 February, as Babel writes it.
 
     As a date, it is the first of January.

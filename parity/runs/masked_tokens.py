@@ -41,7 +41,7 @@ class Guess:
         return relative_error(self.log_probs, other.log_probs)[0]
 
 
-class Guesser:
+class MaskedLM:
     """A translation.Model that is an encoder alone, with a head.
 
     Raises:
