@@ -74,12 +74,12 @@ def test_rooms_stand_in_their_order():
 
 
 def where_things_are():
-    """The rows of CONTRIBUTING's table: what, its paths, its names."""
+    """The rows of CONTRIBUTING's tables: what, its paths, its names."""
     part = text("CONTRIBUTING.md").partition("## Where things are")[2]
-    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|$",
+    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \| ([^|]*)\|$",
                       part.partition("\n## ")[0], flags=re.M)
-    return [(what, spans(files), spans(names))
-            for what, files, names in rows[1:]]
+    return [(what, [span for span in spans(files) if " " not in span],
+             spans(names)) for what, files, names in rows if spans(files)]
 
 
 def defined(path):
@@ -87,13 +87,14 @@ def defined(path):
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             yield node.name
-        elif isinstance(node, ast.Assign):
-            yield from (each.id for each in node.targets
-                        if isinstance(each, ast.Name))
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            yield from (each.id for target in getattr(
+                node, "targets", [getattr(node, "target", None)])
+                for each in ast.walk(target) if isinstance(each, ast.Name))
 
 
 def test_there_are_rows():
-    assert len(where_things_are()) == 21
+    assert len(where_things_are()) == 31
 
 
 @pytest.mark.parametrize("what, files, names", where_things_are())
