@@ -133,15 +133,3 @@ def test_a_port_imports_no_other_part(port):
 @pytest.mark.long
 def test_a_port_alters_no_other_part(port):
     assert printed(port.NAME, HARNESS, COMPARED) == []
-
-
-@pytest.mark.parametrize("door", [
-    "import reference_numpy.masks", "__import__('parity.ports')",
-    "importlib.import_module('parity.numerics.words')",
-    "exec('from parity.numerics import words')"])
-def test_every_door_is_seen(door):
-    """What the first test looks at tells whatever way it came by."""
-    code = "import importlib, sys\n" + door + LOADED.format(package="impl_x")
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT,
-                          capture_output=True, text=True)
-    assert done.stdout.strip(), done.stderr
