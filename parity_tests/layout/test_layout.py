@@ -96,6 +96,11 @@ def original(name):
             else REFERENCE) / name
 
 
+#: A test of the reference and of each port.
+four = pytest.mark.parametrize("folder", [REFERENCE, *PORTS.values()],
+                               ids=lambda folder: folder.name)
+
+
 def files(*folders):
     return [path for folder in folders
             for path in sorted((ROOT / folder).rglob("*.py"))]
@@ -138,34 +143,34 @@ def test_same_files(port):
     assert there == set(MIRRORED) | FORCED_FILES.get(port, set())
 
 
-@pytest.mark.parametrize("name", READ_SIDE_BY_SIDE)
 @pytest.mark.parametrize("port", PORTS)
-def test_same_names_and_signatures(port, name):
+def test_same_names_and_signatures(port):
     """Every public name of the reference, called alike, and no other.
 
     A framework's base class may need an __init__ where NumPy needs none, and
     the reference's backward passes have no counterpart.
     """
-    ours, theirs = public(original(name)), public(PORTS[port] / name)
-    forced = FORCED.get((port, name), set()) | EXPECTED.get(name, set())
-    given = NUMPY_ONLY | GIVEN.get((port, name), set())
-    extra = {n for n in theirs.keys() - ours.keys() - forced
-             if not n.endswith(".__init__")}
-    lacking = {n for n in ours.keys() - theirs.keys() - given
-               if not n.endswith((".backward", ".table", "_backward"))}
-    assert not extra and not lacking
-    for qualified in (ours.keys() & theirs.keys()
-                      - OTHERWISE.get((port, name), set())):
-        assert theirs[qualified] == ours[qualified], qualified
+    for name in READ_SIDE_BY_SIDE:
+        ours, theirs = public(original(name)), public(PORTS[port] / name)
+        forced = FORCED.get((port, name), set()) | EXPECTED.get(name, set())
+        given = NUMPY_ONLY | GIVEN.get((port, name), set())
+        extra = {n for n in theirs.keys() - ours.keys() - forced
+                 if not n.endswith(".__init__")}
+        lacking = {n for n in ours.keys() - theirs.keys() - given
+                   if not n.endswith((".backward", ".table", "_backward"))}
+        assert not extra and not lacking, name
+        for qualified in (ours.keys() & theirs.keys()
+                          - OTHERWISE.get((port, name), set())):
+            assert theirs[qualified] == ours[qualified], (name, qualified)
 
 
-@pytest.mark.parametrize("name", READ_SIDE_BY_SIDE)
 @pytest.mark.parametrize("port", PORTS)
-def test_same_order(port, name):
+def test_same_order(port):
     """What stands in both stands in the same order."""
-    ours, theirs = list(public(original(name))), public(PORTS[port] / name)
-    theirs = [n for n in theirs if n in ours]
-    assert theirs == [n for n in ours if n in theirs]
+    for name in READ_SIDE_BY_SIDE:
+        ours, theirs = list(public(original(name))), public(PORTS[port] / name)
+        theirs = [n for n in theirs if n in ours]
+        assert theirs == [n for n in ours if n in theirs], name
 
 
 def engine_functions(path):
@@ -181,8 +186,7 @@ FACE = {"versions", "set_precision", "devices", "build", "export",
         "matmul", "to_native", "to_numpy"}
 
 
-@pytest.mark.parametrize("folder", [REFERENCE, *PORTS.values()],
-                         ids=lambda folder: folder.name)
+@four
 def test_engines_have_one_face(folder):
     assert FACE <= engine_functions(folder / "engine.py")
 
@@ -192,25 +196,24 @@ def markers(path):
             for s in read_steps(path) if not s.backward]
 
 
-@pytest.mark.parametrize("name", READ_SIDE_BY_SIDE)
 @pytest.mark.parametrize("port", PORTS)
-def test_same_markers(port, name):
+def test_same_markers(port):
     """Forward markers are byte-identical and stand in the same order."""
-    assert markers(PORTS[port] / name) == markers(REFERENCE / name)
+    for name in READ_SIDE_BY_SIDE:
+        assert markers(PORTS[port] / name) == markers(REFERENCE / name), name
 
 
-@pytest.mark.parametrize("path", files("reference_numpy", *(
-    folder.name for folder in PORTS.values())),
-    ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_markers_are_numbered_and_name_what_follows(path):
-    last = {}
-    for step in read_steps(path):
-        if step.backward:
-            continue
-        assert step.number == last.get(step.owner, 0) + 1, step
-        last[step.owner] = step.number
-        assert step.name in assigned(step), step
-        assert set(step.dims) <= {*AXES, "1", "*"}, step
+@four
+def test_markers_are_numbered_and_name_what_follows(folder):
+    for path in files(folder):
+        last = {}
+        for step in read_steps(path):
+            if step.backward:
+                continue
+            assert step.number == last.get(step.owner, 0) + 1, (path, step)
+            last[step.owner] = step.number
+            assert step.name in assigned(step), (path, step)
+            assert set(step.dims) <= {*AXES, "1", "*"}, (path, step)
 
 
 def test_there_are_markers():
@@ -281,16 +284,14 @@ def test_contract_and_reference_need_no_framework(folder):
                 f"{path.relative_to(ROOT)} imports {module}")
 
 
-@pytest.mark.parametrize("path", [
-    folder / name for folder in (REFERENCE, *PORTS.values())
-    for name in READ_SIDE_BY_SIDE],
-    ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_no_default_arguments_in_mirrored_files(path):
+@four
+def test_no_default_arguments_in_mirrored_files(folder):
     """Every number that touches the maths is a field of the config.
 
     A call may be left to find a mask, or whether it trains.
     """
-    for node in ast.walk(tree(path)):
+    for node in (node for name in READ_SIDE_BY_SIDE
+                 for node in ast.walk(tree(folder / name))):
         if not isinstance(node, ast.FunctionDef):
             continue
         defaults = [*node.args.defaults, *filter(None, node.args.kw_defaults)]
@@ -306,13 +307,12 @@ def test_no_default_arguments_in_mirrored_files(path):
 READ_IN_CORE = {"smoothing"}
 
 
-@pytest.mark.parametrize("name", CORE)
-@pytest.mark.parametrize("folder", [REFERENCE, *PORTS.values()],
-                         ids=lambda folder: folder.name)
-def test_the_core_is_the_paper(folder, name):
+@four
+def test_the_core_is_the_paper(folder):
     """It knows neither dialects nor fields of a config that are theirs."""
     others = set(TransformerConfig().as_dict()) - set(PAPER) - READ_IN_CORE
-    for node in ast.walk(tree(folder / f"{name}.py")):
+    for node in (node for name in CORE
+                 for node in ast.walk(tree(folder / f"{name}.py"))):
         if isinstance(node, ast.ImportFrom):
             assert "dialects" not in node.module
         if isinstance(node, ast.Attribute) and isinstance(
@@ -321,8 +321,7 @@ def test_the_core_is_the_paper(folder, name):
             assert of != "config" or node.attr not in others, node.attr
 
 
-@pytest.mark.parametrize("folder", [REFERENCE, *PORTS.values()],
-                         ids=lambda folder: folder.name)
+@four
 def test_parts_names_what_is_there(folder):
     """Every class and function of its tables; and it imports none of them."""
     found = 0
@@ -353,21 +352,21 @@ ONE_CALL = {("jax", "random.py"): {"jit"}, ("keras", "random.py"): {"function"}}
 DIFFERENTIATED = {"loss_of", "of_values", "of_weights"}
 
 
-@pytest.mark.parametrize("name", READ_SIDE_BY_SIDE)
-@pytest.mark.parametrize("folder", [REFERENCE, *PORTS.values()],
-                         ids=lambda folder: folder.name)
-def test_nothing_is_there_for_speed(folder, name):
+@four
+def test_nothing_is_there_for_speed(folder):
     """Nor a function inside another, which a reader has to keep in mind."""
     port = folder.name.removeprefix("impl_")
-    words, inside = set(), set()
-    for node in ast.walk(tree(folder / name)):
-        words |= {getattr(node, field, None) for field in ("attr", "id", "arg")}
-        if isinstance(node, (ast.FunctionDef, ast.Lambda)):
-            inside |= {getattr(each, "name", "lambda")
-                       for each in ast.walk(node) if each is not node
-                       and isinstance(each, (ast.FunctionDef, ast.Lambda))}
-    assert words & FOR_SPEED <= ONE_CALL.get((port, name), set())
-    assert inside <= DIFFERENTIATED
+    for name in READ_SIDE_BY_SIDE:
+        words, inside = set(), set()
+        for node in ast.walk(tree(folder / name)):
+            words |= {getattr(node, field, None)
+                      for field in ("attr", "id", "arg")}
+            if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+                inside |= {getattr(each, "name", "lambda")
+                           for each in ast.walk(node) if each is not node
+                           and isinstance(each, (ast.FunctionDef, ast.Lambda))}
+        assert words & FOR_SPEED <= ONE_CALL.get((port, name), set()), name
+        assert inside <= DIFFERENTIATED, name
 
 
 def rulings():
@@ -388,12 +387,12 @@ def test_every_ruling_that_is_cited_stands():
             assert int(number) in known, f"{path} cites R{number}"
 
 
-@pytest.mark.parametrize("number", rulings())
-def test_every_ruling_names_a_test_that_is_there(number):
-    tests = re.findall(r"`(test_\w+\.py(?:::\w+)?)`", rulings()[number])
-    assert tests, f"R{number} names no test"
-    for test in tests:
-        assert is_there(test), f"R{number} names {test}"
+def test_every_ruling_names_a_test_that_is_there():
+    for number, text in rulings().items():
+        tests = re.findall(r"`(test_\w+\.py(?:::\w+)?)`", text)
+        assert tests, f"R{number} names no test"
+        for test in tests:
+            assert is_there(test), f"R{number} names {test}"
 
 
 def test_sizes_at_test_size_differ():
