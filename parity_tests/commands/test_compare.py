@@ -154,17 +154,6 @@ def test_a_dump_of_another_framework_or_place(script, tmp_path):
     assert done.exit_code == 2 and "is no dump" in done.stderr
 
 
-def test_the_commands_need_no_framework():
-    code = ("import sys, parity.commands.compare, parity.comparison.compare, "
-            "parity.matching.steps, parity.tracing.folder, "
-            "parity.tracing.trace; "
-            "print({'torch', 'jax', 'keras', 'tensorflow', 'flax'} "
-            "& set(sys.modules))")
-    done = subprocess.run([sys.executable, "-c", code], text=True,
-                          capture_output=True, check=True)
-    assert done.stdout == "set()\n"
-
-
 LARGE = """
     import resource, sys, time, torch
     from torch import nn

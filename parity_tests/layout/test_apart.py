@@ -113,6 +113,9 @@ print("\\n".join(name for name in last if name not in first))
 """
 
 
+FRAMEWORKS = {"torch", "jax", "keras", "tensorflow", "flax"}
+
+
 def printed(port, before, after):
     """The lines that a process prints after a port has worked in it."""
     package = ports.package(port)
@@ -133,3 +136,20 @@ def test_a_port_imports_no_other_part(port):
 @pytest.mark.long
 def test_a_port_alters_no_other_part(port):
     assert printed(port.NAME, HARNESS, COMPARED) == []
+
+
+@pytest.mark.parametrize("code", [
+    "import transformer_contract.weights, parity.cli, reference_numpy.engine",
+    "import parity; parity.trace, parity.compare, parity.explain",
+    "import parity.commands.compare, parity.comparison.compare, "
+    "parity.matching.steps, parity.tracing.folder, parity.tracing.trace",
+    "from parity.cli import app; assert not app(["
+    "'check', 'differences', '--between', 'torch,jax'], "
+    "standalone_mode=False)"],
+    ids=["contract and cli", "package", "compare", "recorded differences"])
+def test_no_framework_is_imported(code):
+    code = (f"import sys; {code}; "
+            f"print({FRAMEWORKS} & {{*map(str, sys.modules)}})")
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT,
+                          capture_output=True, text=True)
+    assert done.stdout.endswith("set()\n"), done.stdout + done.stderr

@@ -94,7 +94,7 @@ FOUR = tuple(sorted([ROOT / "reference_numpy", *ROOT.glob("impl_*")]))
 WRITINGS = "benchmarks/peer_*.py", "parity_tests/ports/citizens/*.py"
 
 #: Models that the benches hand to the debugger, each written as a user would
-#: write it, alone in its file. Nothing else may import a class of theirs.
+#: write it, alone in its file.
 MODELS = ("benchmarks/families/ports/*.py", "benchmarks/sound/[a-z]*_*.py")
 
 #: One face, and its implementation in the file of each framework.
@@ -172,21 +172,6 @@ def test_implementations_of_a_face_are_called_alike(name):
     for file in files:
         mine = calls(file, name)
         assert {each: mine.get(each) for each in face} == face, file
-
-
-def test_models_of_benches_are_had_by_their_files_alone():
-    """Whoever else imports from them takes functions, which make models."""
-    models = {".".join(path.relative_to(ROOT).with_suffix("").parts): path
-              for pattern in MODELS for path in ROOT.glob(pattern)}
-    assert len(models) > 20
-    for path in modules(PARITY, ROOT / "benchmarks",
-                        ROOT / "parity_tests").values():
-        if is_model(path.relative_to(ROOT)):
-            continue
-        for node in ast.walk(syntax(path)):
-            if isinstance(node, ast.ImportFrom) and node.module in models:
-                assert not {each.name for each in node.names} & set(
-                    made(syntax(models[node.module]))), path
 
 
 def test_no_class_of_the_harness_is_called_as_one_of_the_models():

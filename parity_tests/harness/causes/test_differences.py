@@ -211,11 +211,6 @@ def test_usage(words, text):
     assert text in done.output and "Traceback" not in done.output
 
 
-def test_help():
-    done = run("--help")
-    assert done.exit_code == 0 and "Usage" in done.output
-
-
 def test_what_is_recorded_is_shown_at_once(changed, without):
     """Nobody is asked, so nothing can have changed and nothing is absent."""
     without(*everyone())
@@ -223,15 +218,6 @@ def test_what_is_recorded_is_shown_at_once(changed, without):
     assert done.exit_code == 0
     assert ROW in done.output and "1.118" in done.output
     assert "not checked" not in done.output and "CHANGED" not in done.output
-
-
-def test_no_framework_is_imported_for_what_is_recorded():
-    code = ("import sys; from parity.cli import app; "
-            "app(['differences', '--between', 'torch,jax'], "
-            "standalone_mode=False); "
-            "assert not {'torch', 'jax', 'keras'} & sys.modules.keys()")
-    subprocess.run([sys.executable, "-c", code], check=True,
-                   stdout=subprocess.DEVNULL)
 
 
 def test_between_two():
