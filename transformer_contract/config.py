@@ -1,9 +1,9 @@
 """TransformerConfig, the one description of a model, and the presets."""
 
 import dataclasses
-import math
 
-from parity_io.errors import InputError, is_real, is_whole, one_of
+from parity_io.errors import InputError, one_of
+from transformer_contract import config_checks
 
 #: The fields that the paper's own model has; the others are dialects'.
 PAPER = (
@@ -37,19 +37,6 @@ DEPENDENT = {
     "norm_rounding": ("none", "float32"),
     "softmax_rounding": ("none", "float32"),
 }
-
-SIZES = (
-    "source_vocab", "target_vocab", "d_model", "n_heads", "d_ff",
-    "n_encoder_layers", "n_decoder_layers", "max_length",
-)
-
-#: Sizes that may be None, so that they follow from others.
-COUNTS = ("d_head", "n_kv_heads", "source_max_length")
-
-
-#: The most numbers of a weight, and of the table of positions, which no file
-#: holds; in float64 16 GiB and half a GiB.
-LARGEST, LARGEST_POSITIONS = 2**31, 2**26
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -192,146 +179,7 @@ class TransformerConfig:
     def __post_init__(self):
         if isinstance(self.tied, bool):  # as earlier files have it
             object.__setattr__(self, "tied", "all" if self.tied else "none")
-        for field in SIZES:
-            self._whole(field, smallest=1)
-        for field in COUNTS:
-            if getattr(self, field) is not None:
-                self._whole(field, smallest=1)
-        for field in ("pad_id", "position_start", "token_types"):
-            self._whole(field, smallest=0)
-        for field in ("relative_buckets", "relative_distance"):
-            self._whole(field, smallest=1)
-        self._tables()
-        for field, allowed in (CHOICES | DEPENDENT).items():
-            one_of(getattr(self, field), allowed, field)
-        if self.norm_rounding != "none" and self.norm != "rms":
-            raise InputError(
-                f"norm_rounding {self.norm_rounding!r} is of norm 'rms' alone, "
-                f"and norm is {self.norm!r}; set norm_rounding='none'.")
-        for field in (field.name for field in dataclasses.fields(self)
-                      if field.type is bool):
-            if not isinstance(getattr(self, field), bool):
-                raise InputError(f"{field} must be True or False.")
-        for field in ("dropout", "label_smoothing"):
-            if not 0 <= self._real(field) < 1:
-                raise InputError(
-                    f"{field} is {getattr(self, field)}; choose a probability "
-                    "of at least 0 and less than 1."
-                )
-        for field in ("norm_eps", "final_norm_eps"):
-            if not 0 < self._real(field) < math.inf:
-                raise InputError(
-                    f"{field} is {getattr(self, field)}; choose a positive "
-                    "number, such as 1e-6."
-                )
-        least = {"uniform": 1, "others": 2, "kl": 3}[self.smoothing]
-        if self.target_vocab < least:
-            raise InputError(
-                f"smoothing {self.smoothing!r} moves mass to other tokens, but "
-                f"target_vocab is {self.target_vocab}; choose at least "
-                f"{least}."
-            )
-        if self.d_head is None and self.d_model % self.n_heads:
-            raise InputError(
-                f"d_model {self.d_model} does not divide into n_heads "
-                f"{self.n_heads}; make d_model a multiple of n_heads, or give "
-                "d_head."
-            )
-        if self.n_heads % self.kv_heads:
-            raise InputError(
-                f"n_kv_heads {self.n_kv_heads} does not divide n_heads "
-                f"{self.n_heads}; choose a divisor, so that as many heads "
-                "share each key and value."
-            )
-        if self.d_model % 2:
-            raise InputError(
-                f"d_model {self.d_model} is odd, but positions pair a sine "
-                "with a cosine; make d_model even."
-            )
-        self._attention_positions()
-        if not isinstance(self.output_bias, bool | None):
-            raise InputError("output_bias must be None, True or False.")
-        if self.stacks != "both" and self.embeddings_tied:
-            raise InputError(
-                f"a model of one stack has one embedding, and tied is "
-                f"{self.tied!r}; choose 'none' or 'output'.")
-        if (self.stacks == "encoder" and self.output_tied
-                and self.source_vocab != self.target_vocab):
-            raise InputError(
-                "the projection is the source's table, but source_vocab is "
-                f"{self.source_vocab} and target_vocab {self.target_vocab}; "
-                "make them equal or set tied='none'.")
-        if self.embeddings_tied and self.source_vocab != self.target_vocab:
-            raise InputError(
-                f"tied embeddings share one table, but source_vocab is "
-                f"{self.source_vocab} and target_vocab {self.target_vocab}; "
-                "make them equal or set tied='none'."
-            )
-        if self.pad_id >= min(self.source_vocab, self.target_vocab):
-            raise InputError(
-                f"pad_id {self.pad_id} is not in both vocabularies; choose an "
-                "id below source_vocab and target_vocab."
-            )
-
-    def _attention_positions(self):
-        """Refuse what rotary and relative positions cannot be made of."""
-        if self.positions.startswith("rotary") and self.d_k % 2:
-            raise InputError(
-                f"heads are {self.d_k} wide, but rotary positions turn pairs "
-                "of features; make d_head even."
-            )
-        if not 0 < self._real("rotary_base") < math.inf:
-            raise InputError(
-                f"rotary_base is {self.rotary_base}; choose a positive "
-                "number, such as 10000."
-            )
-        if self.relative_buckets % 2 or not 4 <= self.relative_buckets <= 1024:
-            raise InputError(
-                f"relative_buckets is {self.relative_buckets}; choose an even "
-                "number from 4 to 1024, half of it for each direction."
-            )
-        if self.relative_distance <= self.relative_buckets // 2:
-            raise InputError(
-                f"relative_distance is {self.relative_distance}, but the first "
-                f"{self.relative_buckets // 2} distances have a bucket each; "
-                "choose a greater one."
-            )
-
-    def _tables(self):
-        """Refuse sizes whose arrays no machine would hold."""
-        for field, most in (
-                ("source_vocab", LARGEST), ("target_vocab", LARGEST),
-                ("d_model", LARGEST), ("d_ff", LARGEST),
-                ("max_length", LARGEST_POSITIONS),
-                ("source_max_length", LARGEST_POSITIONS),
-                ("position_start", LARGEST_POSITIONS)):
-            if (getattr(self, field) or 0) * self.d_model > most:
-                raise InputError(
-                    f"{field} is {getattr(self, field)} and d_model "
-                    f"{self.d_model}, which makes an array of more than "
-                    f"{most} numbers; choose smaller sizes.")
-        if self.d_head and self.n_heads * self.d_head * self.d_model > LARGEST:
-            raise InputError(
-                f"n_heads is {self.n_heads}, d_head {self.d_head} and d_model "
-                f"{self.d_model}, which makes an array of more than {LARGEST} "
-                "numbers; choose smaller sizes.")
-
-    def _whole(self, field, smallest):
-        value = getattr(self, field)
-        if not is_whole(value) or value < smallest:
-            raise InputError(
-                f"{field} is {value!r}; choose a whole number of at least "
-                f"{smallest}."
-            )
-
-    def _real(self, field):
-        value = getattr(self, field)
-        if not is_real(value):
-            raise InputError(f"{field} is {value!r}; choose a number.")
-        if abs(value) > 1e300:
-            raise InputError(f"{field} is too large; choose a number that "
-                             "float64 has.")
-        return value
+        config_checks.check(self, CHOICES | DEPENDENT)
 
     @property
     def embeddings_tied(self):

@@ -63,25 +63,13 @@ def fields(dialect, described, generation=None, prompt=1):
     given = {key: value for key, value in (generation or described).items()
              if value is not None}
     _check(given)
-    made, undone = dict(dialect.search), [
-        f"{key} {given[key]!r}" for key, nothing in NOTHING.items()
-        if given.get(key, nothing) != nothing]
+    undone = [f"{key} {given[key]!r}" for key, nothing in NOTHING.items()
+              if given.get(key, nothing) != nothing]
     if given.get("cache_implementation") == "quantized":
         undone.append("cache_implementation 'quantized'")
     if generation and "eos_token_id" not in given:
         undone.append("answers without an end")
-    for key in ("bos_token_id", "decoder_start_token_id"):
-        if key in given or key in described:
-            made["bos_id"] = given.get(key, described.get(key))
-    made["eos_id"] = given.get("eos_token_id", described.get("eos_token_id"))
-    made |= {field: given[key] for key, field in KEYS.items() if key in given}
-    if isinstance(made["eos_id"], list) and made["eos_id"]:
-        made["eos_id"], *more = made["eos_id"]
-        made["more_eos_ids"] = tuple(more)
-    forced = made.get("forced_eos_id")
-    if isinstance(forced, list) and forced:
-        undone += [f"forced_eos_token_id {each}" for each in forced[1:]]
-        made["forced_eos_id"] = forced[0]
+    made = {**dialect.search, **_ends(described, given, undone)}
     if "no_repeat_ngram_size" in given:
         made |= _repeats(given["no_repeat_ngram_size"], prompt, undone)
     if prompt == 1 and "forced_bos_token_id" in given:
@@ -118,6 +106,24 @@ def _check(given):
         raise InputError(
             f"length_penalty is {penalty!r} in the files of a search; only a "
             "number that is not negative can be computed here.")
+
+
+def _ends(described, given, undone):
+    """With which ids a target begins and ends, and what is as theirs."""
+    made = {}
+    for key in ("bos_token_id", "decoder_start_token_id"):
+        if key in given or key in described:
+            made["bos_id"] = given.get(key, described.get(key))
+    made["eos_id"] = given.get("eos_token_id", described.get("eos_token_id"))
+    made |= {field: given[key] for key, field in KEYS.items() if key in given}
+    if isinstance(made["eos_id"], list) and made["eos_id"]:
+        made["eos_id"], *more = made["eos_id"]
+        made["more_eos_ids"] = tuple(more)
+    forced = made.get("forced_eos_id")
+    if isinstance(forced, list) and forced:
+        undone += [f"forced_eos_token_id {each}" for each in forced[1:]]
+        made["forced_eos_id"] = forced[0]
+    return made
 
 
 def _method(given, undone):
