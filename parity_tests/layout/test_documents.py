@@ -12,9 +12,9 @@ DOCUMENTS = ("README.md", "CONTRIBUTING.md", "RULINGS.md", "CHANGELOG.md",
              "weights/README.md", "benchmarks/README.md",
              "docs/SKILL.md", "docs/agents.md", "docs/commands.md",
              "docs/compare.md", "docs/first.md", "docs/match.md",
-             "docs/presets.md", "docs/robustness.md", "docs/systems.md",
-             "docs/training.md", "docs/use.md", "docs/versions.md",
-             "lessons/README.md")
+             "docs/presets.md", "docs/robustness.md", "docs/size.md",
+             "docs/systems.md", "docs/training.md", "docs/use.md",
+             "docs/versions.md", "lessons/README.md")
 
 #: What a path of this project begins with.
 TOP = {path.name for path in ROOT.iterdir()} | {"impl_*"}
