@@ -25,15 +25,14 @@ def test_names_are_one_each():
     assert len(set(names)) == len(names)
 
 
-@pytest.mark.parametrize("cause", CAUSES, ids=lambda cause: cause.name)
-def test_a_cause_says_what_it_is_and_what_it_cannot_be(cause):
-    assert cause.topic and cause.sentence.endswith(".")
-    assert bool(cause.put) != bool(cause.not_put)
-    assert not cause.put or cause.case and cause.step
-    if cause.equivalent:
-        return
-    assert cause.explained != bool(cause.not_explained)
-    assert not cause.explained or cause.of
+def test_a_cause_says_what_it_is_and_what_it_cannot_be():
+    for cause in CAUSES:
+        assert cause.topic and cause.sentence.endswith("."), cause
+        assert bool(cause.put) != bool(cause.not_put), cause
+        assert not cause.put or cause.case and cause.step, cause
+        if not cause.equivalent:
+            assert cause.explained != bool(cause.not_explained), cause
+            assert not cause.explained or cause.of, cause
 
 
 def test_no_two_causes_are_one():
