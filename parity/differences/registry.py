@@ -18,9 +18,9 @@ import itertools
 
 from parity_io.errors import InputError, one_of
 from parity.differences import (  # noqa: F401  each adds its rows
-    activation, attention_masks, attention_shapes, decoding, dropout,
-    embedding, initialisation, layout, loss, normalisation, optimiser,
-    precision)
+    activation, attention_masks, attention_causal, attention_shapes, decoding,
+    dropout, embedding, initialisation, layout, loss, normalisation, optimiser,
+    clipping, precision)
 from parity.differences.asking import ADDED, SIDES, TOPICS, framework, same
 
 #: name -> Known, by topic and in the order in which they are written.
