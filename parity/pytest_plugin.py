@@ -21,7 +21,7 @@ DEVICES = ("cpu", "cuda", "mps", "tpu", "xpu")
 CLOSEST = 5
 
 #: The differences of a test so far.
-DIFFERENCES = pytest.StashKey()
+DIFFERENCES = pytest.StashKey[list]()
 
 #: Port -> the modules that show its version, its settings' first.
 MODULES = {

@@ -212,7 +212,7 @@ def prompted():
 
 
 #: Where positions of a single token follow from what is written: the variant.
-PLACED = {
+PLACED: dict[str, dict] = {
     "rotary": {"positions": "rotary_halves", "n_kv_heads": 1},
     "relative": {"positions": "relative", "n_encoder_layers": 2},
     "counted": {"positions": "halves", "position_padding": True},

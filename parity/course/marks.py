@@ -58,8 +58,8 @@ def answers(folder):
     """
     for path in sorted(folder.rglob("*.py")):
         found = FILE.fullmatch(path.name)
-        number = found and found["number"].replace("_", ".")
-        if number in exercises():
+        number = found["number"].replace("_", ".") if found else ""
+        if found and number in exercises():
             yield (found["who"] or path.parent.relative_to(folder).as_posix(),
                    exercises()[number], path)
 

@@ -169,7 +169,7 @@ class Found:
             return "; ".join(
                 f"{who} from {shown(self.known.expected[who])} to "
                 f"{shown(self.answers[who])}" for who in self.changed)
-        reasons = {}
+        reasons: dict[str, list[str]] = {}
         for who in self.missing:
             reasons.setdefault(self.answers[who].reason, []).append(who)
         return "; ".join(f"{', '.join(names)}: {reason}"
@@ -177,6 +177,7 @@ class Found:
 
     def as_json(self):
         """Plain data; NaN and infinity as text."""
+        effect = self.known.effect
         return {
             "name": self.known.name, "topic": self.known.topic,
             "about": self.known.about, "status": self.status,
@@ -188,10 +189,10 @@ class Found:
                       "status": CHANGED if who in self.changed else
                       UNCHECKED if who in self.missing else RECORDED}
                 for who in self.answers},
-            "effect": None if not isinstance(self.effect, dict) else {
-                "about": self.known.effect.about,
-                "values": plain(self.effect),
-                "hidden": list(self.known.effect.hidden)},
+            "effect": {
+                "about": effect.about, "values": plain(self.effect),
+                "hidden": list(effect.hidden)}
+            if effect and isinstance(self.effect, dict) else None,
         }
 
 
@@ -334,7 +335,7 @@ def plain(value):
 
 
 #: name -> Known, as the topics' files add them.
-ADDED = {}
+ADDED: dict[str, Known] = {}
 
 
 def add(name, topic, about, answers, tolerance=1e-3, effect=None):

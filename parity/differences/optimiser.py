@@ -176,8 +176,11 @@ def _torch_first_step():
     import torch
     steps = []
     optimiser = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
-    torch.optim.lr_scheduler.LambdaLR(
-        optimiser, lambda step: steps.append(step) or 1.0)
+
+    def rate(step):
+        steps.append(step)
+        return 1.0
+    torch.optim.lr_scheduler.LambdaLR(optimiser, rate)
     return steps[0]
 
 
@@ -201,7 +204,11 @@ def _keras_first_step():
 
 def _optax_first_step():
     steps = []
-    optimizer = _optax_made("sgd", lambda step: steps.append(int(step)) or 1.0)
+
+    def rate(step):
+        steps.append(int(step))
+        return 1.0
+    optimizer = _optax_made("sgd", rate)
     weights = jax_array(np.zeros(1))
     optimizer.update(weights, optimizer.init(weights))
     return steps[0]

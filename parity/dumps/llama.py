@@ -129,5 +129,6 @@ def _ids(lines):
         if found := IDS.search(line):
             ids = [WHOLE_NUMBER.search(each.rstrip())
                    for each in lines[i + 1:i + 1 + int(found[1])]]
-            return [int(each[1]) for each in ids] if all(ids) else []
+            whole = [int(each[1]) for each in ids if each]
+            return whole if len(whole) == len(ids) else []
     return []

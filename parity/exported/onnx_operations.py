@@ -306,9 +306,9 @@ def cut(node):
         starts, ends, axes = (node.numbers(name) for name in (
             "starts", "ends", "axes"))
     index = [slice(None)] * x.ndim
-    for i, axis in enumerate(axes or range(len(starts))):
-        step, size = (steps[i] if steps else 1), x.shape[axis]
-        start, end = starts[i], ends[i]
+    for axis, start, end, step in zip(
+            axes or range(x.ndim), starts, ends, steps or [1] * x.ndim):
+        size = x.shape[axis]
         low = -1 if step < 0 else 0
         end = min(max(end + size if end < 0 else end, low), size)
         index[axis] = slice(start if start > -size else 0,

@@ -44,7 +44,8 @@ def convention(steps, a, b):
     Returns:
         {number of axes: (layout, whether all such arrays move)}.
     """
-    votes = collections.defaultdict(collections.Counter)
+    votes: dict[int, collections.Counter] = collections.defaultdict(
+        collections.Counter)
     for pair in steps:
         mine, other = a.step(pair.a), b.step(pair.b)
         for values, one, two in (

@@ -47,18 +47,19 @@ def learned(a, b, mains, fits, signatures):
              for trace in (a, b)]
     votes = collections.Counter(
         _key(names[0][i], names[1][j]) for i, j in zip(*np.nonzero(equal)))
-    most = [collections.Counter(), collections.Counter()]
+    most: list[collections.Counter] = [
+        collections.Counter(), collections.Counter()]
     for key, count in votes.items():
         for side in (0, 1):
             most[side][key[side]] = max(most[side][key[side]], count)
     gain = np.zeros(fits.shape, np.float32)
-    taken = equal.any(1), equal.any(0)
+    taken = [set(places.tolist()) for places in np.nonzero(equal)]
     for i, j in zip(*np.nonzero(fits & ~equal)):
         key = _key(names[0][i], names[1][j])
         if votes[key] and all(votes[key] == most[side][key[side]]
                               for side in (0, 1)):
             gain[i, j] = TOGETHER
-        elif taken[0][i] or taken[1][j]:
+        elif i in taken[0] or j in taken[1]:
             gain[i, j] = APART
         elif most[0][key[0]] or most[1][key[1]]:
             gain[i, j] = APART

@@ -50,8 +50,9 @@ def suggest_parameters(a, b):
     similar = likeness(names, other_names)
     order = np.abs(np.arange(len(names))[:, None] / len(names)
                    - np.arange(len(other_names)) / len(other_names))
-    pairs, votes = {}, {}
-    by_size = {}
+    pairs: dict = {}
+    votes: dict = {}
+    by_size: dict[int, list[int]] = {}
     for j, name in enumerate(other_names):
         by_size.setdefault(others[name].size, []).append(j)
 

@@ -120,7 +120,7 @@ def _sources(layout, shape, places):
             continue
         at = list(np.unravel_index(places, after))
         if word == "transpose":
-            sources = [None] * len(at)
+            sources = list(at)
             for axis, source in enumerate(numbers):
                 sources[source] = at[axis]
             at = sources

@@ -54,7 +54,7 @@ def in_sections(html):
     beginning, *parts = re.split(r"(?=<h[23] id=)", html)
     made = []
     for part in parts:
-        name = re.match(r'<h[23] id="([^"]*)', part)[1]
+        name = re.findall(r'^<h[23] id="([^"]*)', part)[0]
         if part.startswith("<h3"):
             made[-1] += (f'<section class="difference" '
                          f'data-between="{between[name]}">{part}</section>')

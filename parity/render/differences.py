@@ -1,6 +1,5 @@
 """Known differences for the eye: tables in a terminal, a page in Markdown."""
 
-import itertools
 
 from rich import box
 from rich.table import Table
@@ -64,8 +63,8 @@ def print_rows(out, demonstrations):
 def print_recorded(out, rows):
     """What is recorded, and how to ask again."""
     def add(table, row):
-        for name, (text, names) in itertools.zip_longest(
-                [row.name], alike(row.expected, {}).items(), fillvalue=""):
+        for i, (text, names) in enumerate(alike(row.expected, {}).items()):
+            name = "" if i else row.name
             table.add_row(*map(Text, (name, ", ".join(names), text)))
 
     print_topics(out, [(row.topic, row) for row in rows], (), add)

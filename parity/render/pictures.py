@@ -111,7 +111,8 @@ def png(matrix, low=None, high=None):
     pixels = colormaps["cividis"](np.ma.masked_invalid(unit), bytes=True)
     pixels[..., 3] = np.where(np.isfinite(matrix), 255, 0)
     file = io.BytesIO()
-    imsave(file, pixels, format="png", metadata={"Software": None})
+    about: dict = {"Software": None}  # the same bytes by every version
+    imsave(file, pixels, format="png", metadata=about)
     return "data:image/png;base64," + base64.b64encode(
         file.getvalue()).decode()
 

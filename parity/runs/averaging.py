@@ -94,7 +94,8 @@ class Averaging:
 
 def mean(models, dtype):
     """The mean of models' weights, {name: array} each, summed in float64."""
-    total, count = {}, 0
+    total: dict[str, np.ndarray] = {}
+    count = 0
     for arrays in models:
         count += 1
         for name, array in arrays.items():

@@ -139,7 +139,8 @@ def pairs(part, each):
     First ``each`` dates per language and form of CLDR, whose group is the
     language, then three times as many of each of KINDS.
     """
-    dates, rows = days(part), []
+    dates = days(part)
+    rows: list[tuple[str, str, str]] = []
     for locale in LOCALES:
         for form in FORMS:
             for _ in range(each):

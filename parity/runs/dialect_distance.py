@@ -24,7 +24,8 @@ def parted(one, other):
     tokenizer = Tokenizer.load()
     sources, targets = max(zip(*read_pairs()), key=lambda pair: len(pair[0]))
     batch = Batch.of_text([sources], [targets], tokenizer)
-    found, weights = [], {}
+    found = []
+    weights: dict = {}
     for dialect in (one, other):
         config = at_one_size(dialect, tokenizer)
         if config.stacks != "both":

@@ -146,9 +146,8 @@ def said(kind, meaning, locale):
             dates.format_date(datetime.date.fromisoformat(day), "full",
                               locale))
     elif kind == "period":
-        text = dates.format_interval(
-            *map(datetime.date.fromisoformat, meaning), "yMMMd",
-            locale=locale)
+        first, last = map(datetime.date.fromisoformat, meaning)
+        text = dates.format_interval(first, last, "yMMMd", locale=locale)
     elif kind == "duration":
         text = lists.format_list([
             units.format_unit(count, f"duration-{unit}", locale=locale)
@@ -284,7 +283,8 @@ def pairs(name, each):
 
 def batch(step, rows):
     """Sources and targets of a training step, drawn again for each step."""
-    sources, targets = [], []
+    sources: list[str] = []
+    targets: list[str] = []
     key = random.fold_in(random.fold_in(KEY, "batches"), step)
     for draw in draws(key, 2 * rows):
         kind, locale = draw.of(DRAWN), draw.of(LOCALES)

@@ -68,7 +68,7 @@ class Quality:
     @property
     def groups(self):
         """{group: (exact, of)}."""
-        counts = {}
+        counts: dict[str, tuple[int, int]] = {}
         for one in self.asked:
             exact, of = counts.get(one.group, (0, 0))
             counts[one.group] = exact + one.right, of + 1

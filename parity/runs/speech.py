@@ -178,8 +178,8 @@ class WhisperRunner:
                 [0 * vectors[0, :1], vectors[0]])}, dtype)
         settings = GenerationConfig(
             bos_id=self.begin, eos_id=self.end, allow_padding=True,
-            max_tokens=1, suppress_tokens=sorted(
-                set(range(config.target_vocab)) - set(self.languages)))
+            max_tokens=1, suppress_tokens=tuple(sorted(
+                set(range(config.target_vocab)) - set(self.languages))))
         prompt = []
         if self.languages:
             heard = engine.generate(

@@ -358,7 +358,8 @@ def test(run, model=None):
     answers = translate(run.engine, model or run.model, run.task.tokenizer,
                         [source for source, _, _ in pairs],
                         run.task.longest)
-    counts, right = {}, []
+    counts: dict[str, tuple[int, int]] = {}
+    right = []
     for answer, (source, target, group) in zip(answers, pairs):
         exact, count = counts.get(group, (0, 0))
         counts[group] = exact + (answer == target), count + 1

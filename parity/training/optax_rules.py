@@ -68,7 +68,7 @@ def of_optax(tx, number, params, paths):
         params: the State of what it trains.
         paths: {path of nnx: path of a parameter}.
     """
-    base = {"decay_at": DECOUPLED}
+    base: dict[str, str | float] = {"decay_at": DECOUPLED}
     kind, rate, decay, mask, known = SGD, None, 0.0, None, True
     name, scaled = "sgd", False
     for part, held in parts_of(tx):
