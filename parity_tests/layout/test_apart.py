@@ -1,4 +1,4 @@
-"""A port is a port: alone in a process, it needs no other part of this house.
+"""A port is a port: alone in a process, it needs no other part of this project.
 
 The import statements of its files are read elsewhere; here a port is imported
 and worked with, and ``sys.modules`` tells what came along by any door.
@@ -60,7 +60,7 @@ ours = sorted(name for name in sys.modules if name.split(".")[0].startswith(
 print("\\n".join(name for name in ours if name.split(".")[0] != "{package}"))
 """
 
-#: Every attribute of the house's modules and classes, and what holds values.
+#: Every attribute of the project's modules and classes, and what holds values.
 HARNESS = """
 import pkgutil
 import parity, reference_numpy

@@ -1,6 +1,6 @@
 """The debugger runs where there is no Transformer of ours.
 
-Its rooms are those of the contract of import-linter in pyproject.toml. With
+Its packages are those of the contract of import-linter in pyproject.toml. With
 parity_io they are copied into an empty folder, and two torch models are
 compared there.
 """

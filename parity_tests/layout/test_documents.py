@@ -61,16 +61,16 @@ def test_links_lead_somewhere(name):
             for title in titles}, link
 
 
-def test_rooms_stand_in_their_order():
+def test_packages_stand_in_their_order():
     """As pyproject.toml has it, lowest first; ``__main__`` is the cli's."""
-    house = text("CONTRIBUTING.md").partition("## Where things are")[0]
-    rooms = re.findall(r"^\| `parity/(\w+)", house, flags=re.M)
+    layout = text("CONTRIBUTING.md").partition("## Where things are")[0]
+    packages = re.findall(r"^\| `parity/(\w+)", layout, flags=re.M)
     contracts = tomllib.loads(text("pyproject.toml"))["tool"]["importlinter"][
         "contracts"]
     order = next(each["layers"] for each in contracts if each.get("exhaustive"))
-    layers = [room for layer in order for room in layer.split(" | ")]
-    assert rooms == [room for room in reversed(layers)
-                     if room not in ("__main__", "pytest_plugin")]
+    layers = [name for layer in order for name in layer.split(" | ")]
+    assert packages == [name for name in reversed(layers)
+                        if name not in ("__main__", "pytest_plugin")]
 
 
 def where_things_are():

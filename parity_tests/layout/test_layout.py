@@ -179,7 +179,7 @@ def engine_functions(path):
 
 
 #: What the harness calls.
-FACE = {"versions", "set_precision", "devices", "build", "export",
+INTERFACE = {"versions", "set_precision", "devices", "build", "export",
         "call", "run", "forward", "gradients", "predict", "generate",
         "initial_weights", "trainer",
         "train_step", "moments", "resume", "run_residual", "masks", "loss",
@@ -187,8 +187,8 @@ FACE = {"versions", "set_precision", "devices", "build", "export",
 
 
 @four
-def test_engines_have_one_face(folder):
-    assert FACE <= engine_functions(folder / "engine.py")
+def test_engines_have_one_interface(folder):
+    assert INTERFACE <= engine_functions(folder / "engine.py")
 
 
 def markers(path):

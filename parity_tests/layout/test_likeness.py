@@ -57,7 +57,7 @@ def test_ports_are_alike(file):
     assert min(likeness.values()) > LEAST, likeness
 
 
-def faces(path):
+def interface(path):
     """{name: arguments} of what the harness may ask of a file."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in tree.body:
@@ -69,7 +69,7 @@ def faces(path):
 
 
 #: What each file of ``targets`` must have, with the same arguments.
-FACES = {
+INTERFACES = {
     "mixed": {"missing", "products", "MixedEngine.__init__",
               "MixedEngine.run", "MixedEngine.loss_and_gradients",
               "MixedEngine.gradients", "MixedEngine.trainer",
@@ -82,12 +82,12 @@ FACES = {
 }
 
 
-@pytest.mark.parametrize("file", FACES)
+@pytest.mark.parametrize("file", INTERFACES)
 def test_targets_are_asked_alike(file):
     """How a framework compiles or divides is its own; what it is asked is not.
     """
-    found = [dict(faces(path)) for folder in PORTS.values()
+    found = [dict(interface(path)) for folder in PORTS.values()
              if (path := folder / "targets" / f"{file}.py").is_file()]
     assert len(found) > 1
-    for name in FACES[file]:
+    for name in INTERFACES[file]:
         assert len({one[name] for one in found}) == 1, name

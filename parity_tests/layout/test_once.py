@@ -97,8 +97,8 @@ WRITINGS = "benchmarks/peer_*.py", "parity_tests/ports/citizens/*.py"
 #: write it, alone in its file.
 MODELS = ("benchmarks/families/ports/*.py", "benchmarks/sound/[a-z]*_*.py")
 
-#: One face, and its implementation in the file of each framework.
-FACES = {"Runner": "parity/operations"}
+#: One interface, and its implementation in the file of each framework.
+INTERFACES = {"Runner": "parity/operations"}
 
 
 #: What makes a class and is given its name first.
@@ -143,8 +143,8 @@ def test_a_class_name_exists_once():
     for name, files in classes(ROOT / "lessons", ROOT / "parity_tests",
                                within=at_the_top).items():
         every.setdefault(name, []).extend(files)
-    once = {name: {f"the face in {FACES[name]}" if str(
-        pathlib.PurePath(file).parent) == FACES.get(name) else file
+    once = {name: {f"the interface in {INTERFACES[name]}" if str(
+        pathlib.PurePath(file).parent) == INTERFACES.get(name) else file
         for file in files if not is_model(file)}
         for name, files in every.items()}
     twice = {name: files for name, files in once.items()
@@ -162,16 +162,16 @@ def calls(file, name):
             for node in found.body if isinstance(node, ast.FunctionDef)}
 
 
-@pytest.mark.parametrize("name", FACES)
-def test_implementations_of_a_face_are_called_alike(name):
-    face, files = None, classes(ROOT / FACES[name])[name]
+@pytest.mark.parametrize("name", INTERFACES)
+def test_implementations_of_an_interface_are_called_alike(name):
+    interface, files = None, classes(ROOT / INTERFACES[name])[name]
     for file in files:
         if "Protocol" in (ROOT / file).read_text(encoding="utf-8"):
-            face = calls(file, name)
-    assert face and len(files) > 2
+            interface = calls(file, name)
+    assert interface and len(files) > 2
     for file in files:
         mine = calls(file, name)
-        assert {each: mine.get(each) for each in face} == face, file
+        assert {each: mine.get(each) for each in interface} == interface, file
 
 
 def test_no_class_of_the_harness_is_called_as_one_of_the_models():
