@@ -23,14 +23,8 @@ from parity.render import dialects as tables
 from parity.runs import exchange, packages
 from parity_tests.contract.test_dialects import small
 from parity_tests.originals import page
-from parity_tests.support.commands import invoke
+from parity_tests.support.commands import said
 from parity_tests.support.places import ROOT
-
-
-def said(*words):
-    """A command's exit status, and what it prints."""
-    done = invoke(*words)
-    return done.exit_code, done.output
 
 
 #: What a file without a configuration does not say.

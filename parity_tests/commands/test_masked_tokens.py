@@ -10,7 +10,7 @@ from transformer_contract.dialects.table import SYSTEMS
 from transformer_contract.weights import probe_weights
 from parity import ports
 from parity.runs import exchange, masked_tokens, translation
-from parity_tests.support.commands import invoke
+from parity_tests.support.commands import said
 from parity_tests.support.engines import usable
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefg"]
@@ -20,12 +20,6 @@ DESCRIBED = {
     "model_type": "bert", "vocab_size": len(WORDS), "hidden_size": 8,
     "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 6,
     "max_position_embeddings": 9, "type_vocab_size": 2}
-
-
-def said(*words):
-    """A command's exit status, and what it prints."""
-    done = invoke(*words)
-    return done.exit_code, done.output
 
 
 @pytest.fixture(scope="module")

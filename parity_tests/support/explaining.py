@@ -2,11 +2,11 @@
 
 import numpy as np
 
+from parity.causes import catalogue
 from parity.causes.explain import explain
 from parity.comparison.compare import compare
 from parity.tracing.trace import trace
 from parity_tests.support.engines import usable
-from parity_tests.support.explanations import known
 
 D = 6
 RNG = np.random.default_rng(5)
@@ -14,6 +14,15 @@ X = RNG.normal(size=(2, 7, D))
 
 W, H, F, V = 12, 3, 20, 17
 Y = np.random.default_rng(1).normal(size=(2, 7, W))
+
+
+def known(explanations):
+    """Explanations, each of which the catalogue has a name for."""
+    for each in explanations:
+        assert bool(each.names) == each.identified, each.text()
+        for name in each.names:
+            assert catalogue.by_name(name).explained
+    return explanations
 
 
 def explained(a, b, port, x=X):

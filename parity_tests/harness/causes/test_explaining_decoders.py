@@ -11,7 +11,7 @@ from parity.comparison.result import OUTPUT
 from parity.numerics.comparator import MATCH
 from parity.tracing.trace import trace
 from parity_tests.support.engines import usable
-from parity_tests.support.explanations import known
+from parity_tests.support.explaining import known
 
 D, H, F = 12, 3, 20
 RNG = np.random.default_rng(7)
