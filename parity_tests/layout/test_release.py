@@ -13,7 +13,8 @@ yaml = pytest.importorskip("yaml", reason="pyyaml comes with the extra test")
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 #: What GitHub knows of a job and of a step; a word that is wrong does nothing.
-JOB = {"runs-on", "needs", "environment", "permissions", "strategy", "steps"}
+JOB = {"runs-on", "needs", "environment", "permissions", "strategy", "steps",
+       "timeout-minutes"}
 STEP = {"uses", "with", "run", "env", "if"}
 
 
@@ -37,7 +38,7 @@ def targets():
 
 def test_there_are_workflows_for_all_that_is_promised():
     assert [path.stem for path in WORKFLOWS] == [
-        "audit", "docs", "release", "tests"]
+        "audit", "docs", "nightly", "release", "tests"]
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
