@@ -64,6 +64,9 @@ def exercise(
             print(f"{each.number:5} {each.title}")
         return
     task = by_number(number)
+    if framework != "numpy" and not task.of_arrays:
+        raise InputError(f"exercise {number} has no arrays, so that no "
+                         "framework is needed; leave --in away.")
     if file is None:
         _begun(task, framework)
         return
@@ -112,7 +115,7 @@ def _begun(task, framework):
     path = pathlib.Path(f"exercise_{task.file}")
     try:
         with path.open("x", encoding="utf-8") as out:
-            out.write(task.start)
+            out.write(task.start_in(framework))
         print(f"Write your answer into {path}, then:")
     except FileExistsError:
         if not path.is_file():

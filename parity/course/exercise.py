@@ -12,6 +12,8 @@ import functools
 import importlib
 import typing
 
+import numpy as np
+
 from parity_io.errors import InputError
 from transformer_contract.shipped import LESSONS
 
@@ -62,6 +64,21 @@ class Exercise:
         """The text of the file to begin with."""
         return (EXERCISES / self.file).read_text(encoding="utf-8")
 
+    def start_in(self, framework):
+        """The same in a framework: its code, where there is code to repair."""
+        path = EXERCISES / framework / self.file
+        if not path.is_file():
+            return self.start
+        task, = ast.parse(self.start).body[:1]
+        lines = self.start.splitlines(keepends=True)[:task.end_lineno]
+        return "".join(lines) + "\n" + path.read_text(encoding="utf-8")
+
+    @functools.cached_property
+    def of_arrays(self):
+        """Whether arrays go in or come out, so that any framework fits."""
+        arguments = self.inputs()[0]
+        return any(map(_has_arrays, (*arguments, self.right(*arguments))))
+
     @property
     def parameters(self):
         """The names of the function's arguments."""
@@ -78,6 +95,14 @@ class Exercise:
     def task(self):
         """What is asked: the docstring of that file."""
         return ast.get_docstring(ast.parse(self.start))
+
+
+def _has_arrays(value):
+    """Whether a value is an array or has some; a model works on them."""
+    if isinstance(value, (dict, list, tuple)):
+        values = value.values() if isinstance(value, dict) else value
+        return any(map(_has_arrays, values))
+    return isinstance(value, np.ndarray) or callable(value)
 
 
 @functools.cache

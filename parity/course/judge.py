@@ -54,7 +54,7 @@ def judged(exercise, path, record):
         names = quote(", ".join(map(str, record["imports"])))
         return Verdict(WRONG, (
             f"{exercise.number} is not judged: the answer imports {names}, "
-            "where what is right stands; write it with NumPy alone."))
+            "where what is right stands; write it without them."))
     truths = [exercise.right(*arguments) for arguments in calls]
     if len(answers) != len(truths):
         return Verdict(

@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import json
 import os
 import pathlib
 import re
@@ -249,25 +250,61 @@ def test_the_command(tmp_path, monkeypatch):
         assert words in right.output
 
 
-@pytest.mark.parametrize("path", [
-    pytest.param(path, id=f"{path.parent.name}-{path.stem}", marks=(
-        () if path.stem == "3_1" else pytest.mark.long(8)))
-    for path in sorted(SOLUTIONS.glob("*/*.py"))])
-def test_answers_in_a_framework(path, tmp_path):
+@pytest.mark.parametrize("framework", ports.usual_ports())
+def test_an_answer_in_a_framework(framework, tmp_path):
     """Ours is right, and of its arrays; another's arrays are told."""
-    framework = path.parent.name
     if ports.absent(framework):
         pytest.skip(f"not checked: {framework} is not installed")
-    exercise = exercises()[path.stem.replace("_", ".")]
+    exercise, path = exercises()["3.1"], SOLUTIONS / framework / "3_1.py"
     found = answer.judged(exercise, path, framework=framework)
     assert found.status == judge.RIGHT, found
-    if exercise.number != "3.1":
-        return
     wrong = written(tmp_path, path.read_text("utf-8").replace(
         " / math.sqrt(query.shape[-1])", ""))
     found = answer.judged(exercise, wrong, framework=framework)
     assert found.status == judge.WRONG
     assert "scores not divided" in found.hint and "got" in found.numbers
+
+
+def test_what_has_arrays_is_offered_in_each_framework(tmp_path, monkeypatch):
+    """And nothing else; what is to be repaired begins with its own code."""
+    monkeypatch.chdir(tmp_path)
+    alone = [number for number, one in exercises().items()
+             if not one.of_arrays]
+    assert alone == ["1.1", "7.2", "9.2"]
+    done = invoke("exercise", "7.2", "--in", "torch")
+    assert done.exit_code == 2 and "leave --in away" in done.output
+    for name in ports.usual_ports():
+        assert {path.name for path in (SOLUTIONS / name).glob("*.py")} == {
+            one.file for one in exercises().values() if one.of_arrays}
+        for path in (EXERCISES / name).glob("*.py"):
+            one = exercises()[path.stem.replace("_", ".")]
+            start = one.start_in(name)
+            assert one.task.partition("\n")[0] in start
+            assert path.read_text("utf-8") in start
+            assert "import numpy" not in start and "import numpy" in one.start
+
+
+@pytest.mark.long(24)
+@pytest.mark.parametrize("framework", ports.usual_ports())
+def test_answers_in_a_framework(framework):
+    """Ours are right; wrong ones are told, and known mistakes by their names.
+    """
+    if ports.absent(framework):
+        pytest.skip(f"not checked: {framework} is not installed")
+    ran = subprocess.run(
+        [sys.executable, "-m", "parity_tests.support.exercises", framework],
+        capture_output=True, text=True, check=True,
+        env=os.environ | {"PYTHONPATH": str(PACKAGES)})
+    told = json.loads(ran.stdout.splitlines()[-1])
+    assert [*told] == [number for number, one in exercises().items()
+                       if one.of_arrays]
+    for number, found in told.items():
+        assert found["right"][0] == judge.RIGHT, (number, found["right"])
+        assert found["begun"][0] == judge.WRONG, (number, found["begun"])
+        assert found["kept"][0] == judge.WRONG, (number, found["kept"])
+        assert "is not right yet" in found["kept"][1], (number, found["kept"])
+        for name, (status, words) in found["mistakes"].items():
+            assert status == judge.WRONG and name in words, (number, name)
 
 
 @pytest.mark.parametrize("words, said", [

@@ -1,0 +1,19 @@
+import math
+
+import jax
+import jax.numpy as jnp
+
+
+def write(x, places, w_q, w_k, w_v):
+    contexts = []
+    for t in range(len(x)):
+        token = x[t:t + 1]  # the loop sees one token at a time
+        token = token + places[:1]
+        query = token @ w_q
+        keys = [token @ w_k]
+        values = [token @ w_v]
+        key = jnp.concatenate(keys)
+        scores = query @ key.mT / math.sqrt(x.shape[1])
+        weights = jax.nn.softmax(scores, axis=-1)
+        contexts.append(weights @ jnp.concatenate(values))
+    return jnp.concatenate(contexts)

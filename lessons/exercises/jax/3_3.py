@@ -1,0 +1,10 @@
+import math
+
+import jax
+
+
+def head(x, w_q, w_k, w_v):
+    query, key, value = x @ w_q, x @ w_k, x @ w_v.T
+    scores = query @ key.mT / math.sqrt(len(x))
+    weights = jax.nn.softmax(scores, axis=-1)
+    return scores, weights, weights @ value

@@ -1,0 +1,18 @@
+import math
+
+import torch
+
+
+def write(x, places, w_q, w_k, w_v):
+    contexts = []
+    for t in range(len(x)):
+        token = x[t:t + 1]  # the loop sees one token at a time
+        token = token + places[:1]
+        query = token @ w_q
+        keys = [token @ w_k]
+        values = [token @ w_v]
+        key = torch.cat(keys)
+        scores = query @ key.mT / math.sqrt(x.shape[1])
+        weights = torch.softmax(scores, dim=-1)
+        contexts.append(weights @ torch.cat(values))
+    return torch.cat(contexts)

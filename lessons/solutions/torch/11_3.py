@@ -1,0 +1,17 @@
+import math
+
+import torch
+
+
+def write(x, places, w_q, w_k, w_v):
+    keys, values, contexts = [], [], []
+    for t in range(len(x)):
+        token = x[t:t + 1] + places[t:t + 1]
+        query = token @ w_q
+        keys.append(token @ w_k)
+        values.append(token @ w_v)
+        key = torch.cat(keys)
+        scores = query @ key.mT / math.sqrt(x.shape[1])
+        weights = torch.softmax(scores, dim=-1)
+        contexts.append(weights @ torch.cat(values))
+    return torch.cat(contexts)
