@@ -38,7 +38,8 @@ def all_of(root=ROOT):
 def rendered(markdown, page=""):
     """Markdown as HTML for a page; HTML within it is text."""
     return linked(
-        MarkdownIt("commonmark", {"html": False}).render(markdown), page)
+        MarkdownIt("commonmark", {"html": False}).enable("table").render(
+            markdown), page)
 
 
 def linked(html, page="", root=ROOT):

@@ -31,7 +31,7 @@ def syllabus(files):
     rows = re.findall(
         r"^\| (\d+) \| .+ \| (\d+) \| (.+) \| (.+) \|$", text, flags=re.M)
     words = text.partition("## For teachers\n")[2]
-    for file, page in (("slides.md", "slides.html"),
+    for file, page in (("slides/", "slides.html"),
                        ("../docs/causes.md", "causes.html")):
         words = words.replace(f"]({file})", f"]({page})")
     return {int(number): more for number, *more in rows}, rulings.rendered(

@@ -11,7 +11,7 @@ from parity.causes import catalogue
 from parity.check import golden
 from parity.differences import registry
 from parity.reading import (
-    breaking, curves, pages, serving, sources, values)
+    breaking, curves, pages, serving, slides, sources, values)
 from parity_tests.support import page_pictures
 from parity_tests.support.browser import Opened, chromium
 from parity_tests.support.lessons import alone
@@ -496,28 +496,50 @@ def test_the_lens_shows_where_float32_parts(opened):
     assert not page.is_visible("#lens-charts")
 
 
-def test_slides_are_turned_by_keys(opened):
+def test_slides_are_turned_by_keys_and_buttons(opened):
     one = opened("slides.html", width=1024, height=768)
     page = one.page
-    slides = page.locator(".slide:visible")
-    assert slides.count() == 14 and page.locator(".slide img").count() == 1
-    page.focus("#show-slides")
+    count = sum(len(deck.slides) for deck in slides.read())
+    seen = page.locator(".slide:visible")
+    assert seen.count() == count and page.locator(".slide img").count() == 2
+    page.focus("#deck-1 .show button")
     page.keyboard.press("Enter")
     for key, number in (("ArrowLeft", 1), *(
-            ("ArrowRight", i) for i in range(2, 15)), ("PageDown", 14),
-            ("PageUp", 13), ("End", 14), ("Home", 1), ("Space", 2)):
+            ("ArrowRight", i) for i in range(2, 9)), ("PageUp", 7),
+            ("End", 8), ("Home", 1), ("Space", 2)):
         page.keyboard.press(key)
-        assert slides.count() == 1
-        assert slides.get_attribute("id") == f"slide-{number}"
-        assert sideways(page) <= 0 and page.evaluate(
-            "document.documentElement.scrollHeight <= innerHeight")
-        assert page.evaluate("""[...document.querySelectorAll(".shown pre")]
-            .every((one) => one.scrollWidth <= one.clientWidth)""")
+        assert seen.count() == 1
+        assert seen.get_attribute("id") == f"slide-1-{number}"
     assert not page.is_visible(".teacher") and not page.is_visible("#menu")
+    page.keyboard.press("n")
+    assert page.locator(".teacher:visible").count() == 1
+    page.click(".turning .notes")
+    assert not page.is_visible(".teacher")
+    page.click("[data-to='1']")
+    assert page.inner_text(".turning .at") == "3 / 8"
     page.keyboard.press("Escape")
-    assert slides.count() == 14
-    assert page.evaluate("document.activeElement.id") == "show-slides"
+    assert seen.count() == count and not page.is_visible(".turning")
+    assert page.evaluate("document.activeElement.textContent").startswith(
+        "Show the slides of lesson 1")
     assert one.errors == []
+
+
+@pytest.mark.long(8)
+def test_each_slide_fits_a_projector(opened):
+    page = opened("slides.html", width=1024, height=768).page
+    for deck in slides.read():
+        page.click(f"#deck-{deck.number} .show button")
+        for each in deck.slides:
+            assert page.locator(".slide:visible").get_attribute(
+                "id") == each.address
+            assert sideways(page) <= 0 and page.evaluate(
+                "document.documentElement.scrollHeight <= innerHeight"
+                ), each.address
+            assert page.evaluate("""[...document.querySelectorAll(
+                ".shown pre")].every((one) => one.scrollWidth
+                <= one.clientWidth)"""), each.address
+            page.keyboard.press("ArrowRight")
+        page.keyboard.press("Escape")
 
 
 @pytest.mark.long(4)

@@ -63,24 +63,34 @@ def test_every_code_prints_or_defines(path):
         assert len(line) <= 80
 
 
-def test_a_slide_for_each_lesson():
-    """Its minutes are the lesson's own, and those that the course names."""
-    _, shown = slides.read()
+def test_slides_for_each_lesson():
+    """Their minutes are the lesson's own, and those that the course names."""
+    decks = slides.read()
     table = (lessons.FOLDER / "README.md").read_text(encoding="utf-8")
-    assert [(one.number, one.minutes) for one in shown] == [
-        (int(path.stem[:2]), int(re.search(
-            r"\*(\d+) minutes\.", lessons.cells(path)[0].text)[1]))
-        for path in PATHS]
-    for one in shown:
-        row = rf"^\| {one.number} \| .* \| {one.minutes} \|"
-        assert re.search(row, table, flags=re.M)
-        assert "**" in one.shown and "*Ask*: " in one.notes
-        assert "*Notes*: " in one.notes and len(one.plan) >= 4
+    assert [(one.number, one.title, one.minutes) for one in decks] == [
+        (int(path.stem[:2]), title, int(minutes)) for path in PATHS
+        for title, minutes in re.findall(
+            rf"^\| {int(path.stem[:2])} \| (.*?) \| (\d+) \|", table,
+            flags=re.M)]
+    for deck, path in zip(decks, PATHS):
+        assert re.search(rf"\*{deck.minutes} minutes\.",
+                         lessons.cells(path)[0].text)
+        assert 6 <= len(deck.slides) <= 8
+        wanted = [number for one in deck.slides for number in one.pictures]
+        drawn = path.read_text("utf-8").count("lessons.picture(")
+        assert wanted == list(range(1, drawn + 1))
+        for one in deck.slides:
+            assert len(one.shown.splitlines()) <= 9 and one.notes
 
 
-def test_a_slide_without_a_plan_is_refused(tmp_path):
-    (tmp_path / slides.FILE).write_text("# Slides\n\n## 1. One\n\nwords\n")
-    with pytest.raises(InputError, match="slide 1 in slides.md has no plan"):
+@pytest.mark.parametrize("text, words", [
+    ("words\n", "has no heading"),
+    ("# 1. One\n\n## Two\n\nwords\n\n> notes\n", "has no minutes"),
+    ("# 1. One\n\n## Two (5 min)\n\nwords\n", "has no notes")])
+def test_a_slide_that_lacks_something_is_refused(tmp_path, text, words):
+    (tmp_path / "slides").mkdir()
+    (tmp_path / "slides" / "01.md").write_text(text)
+    with pytest.raises(InputError, match=words):
         slides.read(tmp_path)
 
 

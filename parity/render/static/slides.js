@@ -1,29 +1,55 @@
-// The slides of a lesson, one a screen; without this file they stand in a row.
+// A lesson's slides, one a screen; without this file they stand in a row.
 (() => {
-  const button = document.getElementById("show-slides");
-  if (!button) return;
-  const slides = [...document.querySelectorAll(".slide")];
-  const titles = slides.map((one) => one.querySelector("h2"));
-  let at = -1;
+  const bar = document.querySelector(".turning");
+  if (!bar) return;
+  const all = [...document.querySelectorAll(".slide")];
+  const notes = bar.querySelector(".notes");
+  let slides = [], at = -1, before = null;
+
   const turn = (to) => {
-    at = to;
+    at = Math.max(-1, Math.min(slides.length - 1, to));
     document.body.classList.toggle("showing", at >= 0);
-    slides.forEach((one, i) => one.classList.toggle("shown", i === at));
-    if (at < 0) { button.focus(); return; }
-    titles[at].tabIndex = -1;
-    titles[at].focus();
+    bar.hidden = at < 0;
+    all.forEach((one) => one.classList.toggle("shown", one === slides[at]));
+    if (at < 0) { before.focus(); return; }
+    bar.querySelector(".at").textContent = `${at + 1} / ${slides.length}`;
+    const title = slides[at].querySelector("h3");
+    title.tabIndex = -1;
+    title.focus();
     scrollTo(0, 0);
   };
-  button.addEventListener("click", () => turn(Math.max(0, slides.findIndex((one) => one.id === named()))));
+
+  const tell = () => {
+    const told = document.body.classList.toggle("telling");
+    notes.setAttribute("aria-pressed", told);
+  };
+
+  for (const deck of document.querySelectorAll(".deck")) {
+    const button = deck.querySelector(".show button");
+    button.parentElement.hidden = false;
+    button.addEventListener("click", () => {
+      slides = [...deck.querySelectorAll(".slide")];
+      before = button;
+      turn(Math.max(0, slides.findIndex((one) => one.id === named())));
+    });
+  }
+  bar.addEventListener("click", (event) => {
+    const { to } = event.target.dataset;
+    if (to) turn(Math.max(0, at + Number(to)));
+  });
+  notes.addEventListener("click", tell);
+  bar.querySelector(".ends").addEventListener("click", () => turn(-1));
   addEventListener("keydown", (event) => {
-    if (at < 0) return;
+    if (at < 0 || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.closest(".turning") && [" ", "Enter"].includes(event.key)) return;
     const to = {
-      ArrowRight: at + 1, ArrowDown: at + 1, PageDown: at + 1, " ": at + 1, ArrowLeft: at - 1, ArrowUp: at - 1, PageUp: at - 1,
+      ArrowRight: at + 1, ArrowDown: at + 1, PageDown: at + 1, " ": at + 1,
+      ArrowLeft: Math.max(0, at - 1), ArrowUp: Math.max(0, at - 1), PageUp: Math.max(0, at - 1),
       Home: 0, End: slides.length - 1, Escape: -1,
     }[event.key];
+    if (event.key.toLowerCase() === "n") tell();
     if (to === undefined) return;
     event.preventDefault();
-    turn(event.key === "Escape" ? -1 : Math.max(0, Math.min(slides.length - 1, to)));
+    turn(to);
   });
-  button.parentElement.hidden = false;
 })();
