@@ -13,8 +13,8 @@ import typer
 
 from parity.commands import (
     check, compare, convert, dialects, differences, doctor, exercise, faults,
-    invariance, ledger, lesson, matrix, quality, read, shards, translate,
-    vectors, weights)
+    invariance, ledger, lesson, matrix, quality, read, shards, teach,
+    translate, vectors, weights)
 from parity.commands import train as training
 from parity.commands.shell import Commands
 
@@ -72,7 +72,8 @@ GROUPS: dict[str, dict[Callable, str]] = {
     "Read and teach": {
         read.read: "Write pages with the four side by side.",
         lesson.lesson: "Run a lesson.",
-        exercise.exercise: "Give an exercise, or check an answer."},
+        exercise.exercise: "Give an exercise, or check an answer.",
+        teach.teach: "Pack lessons for a class."},
     "Use models": {
         translate.translate: "Answer texts by the models that come along.",
         training.train: "Train a model, alike in every port."},
