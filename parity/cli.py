@@ -16,7 +16,7 @@ from parity.commands import (
     invariance, ledger, lesson, matrix, quality, read, shards, teach,
     translate, vectors, weights)
 from parity.commands import train as training
-from parity.commands.shell import Commands
+from parity.commands.shell import Command, Commands
 
 app = typer.Typer(
     cls=Commands, add_completion=False, no_args_is_help=False,
@@ -115,8 +115,9 @@ for group, functions in GROUPS.items():
         listed = [f"  parity {name_of(part, first):18} {about}"
                   for part, about in parts.items()]
         app.command(
-            first, short_help=line, rich_help_panel=group,
+            first, cls=Command, short_help=line, rich_help_panel=group,
             epilog="\n".join(["\b", "And, each with a --help of its own:",
                               *listed]) if parts else None)(function)
         for part, about in parts.items():
-            app.command(name_of(part, first), short_help=about)(part)
+            app.command(
+                name_of(part, first), cls=Command, short_help=about)(part)

@@ -22,76 +22,71 @@ from parity.numerics.dtypes import DTYPES
 from parity.render import overview, terminal
 
 
+#: The panel of options that ask for something else than is usual.
+INSTEAD = "Instead of all that"
+
+
 def check(
     preset: Annotated[Words, typer.Option(
-        "--preset", metavar="NAME", help=f"{', '.join(PRESETS)} or all; "
-        "repeat it or separate names by commas.  [default: all]")] = None,
+        "--preset", metavar="NAME", help=f"{', '.join(PRESETS)} or all."
+        "  [default: all]")] = None,
     port: Port = None,
     dtype: Annotated[Words, typer.Option(
-        "--dtype", metavar="NAME", help=f"{', '.join(DTYPES)} or all."
-        "  [default: float64,float32]")] = None,
+        "--dtype", metavar="NAME", help=f"{','.join(DTYPES[:2])}, the "
+        f"default; {', '.join(DTYPES[2:])}; or all.")] = None,
     device: Annotated[Words, typer.Option(
         "--device", metavar="NAME", help="cpu, cuda, mps, tpu, xpu or all "
-        "that are here.  [default: cpu]")] = None,
-    require: Require = None,
-    json_file: Json = None,
+        "here.  [default: cpu]")] = None,
+    form: Annotated[str, typer.Option(
+        metavar="NAME", show_default=False, help="readable, the default; "
+        "fast, of NumPy too; or native: the framework's own layers. Steps "
+        "that it joins are not seen.")] = "readable",
     gradients: Annotated[bool, typer.Option(
-        "--gradients", help="Also compare the loss's gradient by every weight "
-        "and every step, in float64 and float32.")] = False,
+        "--gradients", help="Also the loss's gradient by every weight and "
+        "step.")] = False,
     train: Annotated[int, typer.Option(
-        "--train", metavar="N", min=0, help="Also train N steps in lockstep, "
-        "with dropout, smoothing, schedule, clipping and accumulation, and "
-        "compare losses, weights and both moments after each.")] = 0,
+        "--train", metavar="N", min=0, help="Also N training steps in "
+        "lockstep, with dropout, smoothing, schedule, clipping: losses, "
+        "weights, moments.")] = 0,
     generate: Annotated[bool, typer.Option(
-        "--generate", help="Also compare searches, greedy, beams under each "
-        "length rule and samples, cached and not, in batches of several "
-        "sizes, in float64 and float32.")] = False,
+        "--generate", help="Also searches: greedy, beams, samples; cached and "
+        "not.")] = False,
     wide: Annotated[bool, typer.Option(
-        "--wide", help="Also compare models, shapes and values that presets "
-        "do not have, every pair of choices among them, in float64; and short "
-        "training runs of either form, every two conditions together. What "
-        "an engine is asked by itself is in docs/conformance.md.",
+        "--wide", help="Also models, shapes, values and runs beyond presets.",
     )] = False,
     draws: Annotated[Optional[int], typer.Option(
-        "--draws", metavar="N", min=0, help="Also compare N drawn models, "
-        "whatever is asked of them: docs/properties.md.  [default: a few, "
-        "where no --preset is given]")] = None,
+        "--draws", metavar="N", min=0, help="Also N drawn models: "
+        "docs/properties.md.  [default: a few]")] = None,
     seed: Annotated[int, typer.Option(
         "--seed", metavar="S", min=0, max=2**32 - 1,
         help="What the drawn models follow from.")] = 0,
-    draw: Annotated[Optional[str], typer.Option(
-        "--draw", metavar="S:N", help="Only compare the model of seed S and "
-        "number N, as a failing case has it.")] = None,
-    form: Annotated[str, typer.Option(
-        metavar="NAME", help="Which form is compared: readable; fast, of "
-        "NumPy too; or native, of the framework's own layers. Steps that a "
-        "form computes together are not seen.",
-    )] = "readable",
-    list_conditions: Annotated[bool, typer.Option(
-        "--list", help="Compare nothing; print every condition and every pair "
-        "of choices, with the case that has it.")] = False,
-    seeds: Annotated[int, typer.Option(
-        "--seeds", metavar="N", min=0, help="Only look for false alarms: "
-        "compare small models over N seeds of weights and inputs, with one "
-        "thread and two, with the kernels of older processors, and with "
-        "oneDNN on and off.")] = 0,
-    mesh: Annotated[Optional[list[str]], typer.Option(
-        "--mesh", metavar="WORDS", help="Compare a model on a mesh of devices "
-        "instead, data=2,model=2 or all; with --gradients and --train N those "
-        "too.")] = None,
-    artefact: Annotated[Optional[pathlib.Path], typer.Option(
-        metavar="DIR", help="Only replay a folder of parity export --to onnx: "
-        "it takes its runtime, and no framework.")] = None,
+    full_size: Annotated[bool, typer.Option(
+        help="Leave out the base at full size, and the trained model.",
+    )] = True,
+    require: Require = None,
+    steps: Annotated[bool, typer.Option(
+        "--steps", help="Print a row a step, not a line a component.",
+    )] = False,
+    json_file: Json = None,
     html_file: Annotated[Optional[pathlib.Path], typer.Option(
         "--html", metavar="FILE", help="Write the report as a page to FILE.",
     )] = None,
-    full_size: Annotated[bool, typer.Option(
-        help="Also run vaswani2017_base at its full size on the committed "
-        "sentences, and the trained model on real dates, in float64 and "
-        "float32.")] = True,
-    steps: Annotated[bool, typer.Option(
-        "--steps", help="Print a row a step, as --json and --html always "
-        "have them, not a line a model and a line a component.")] = False,
+    draw: Annotated[Optional[str], typer.Option(
+        "--draw", metavar="S:N", rich_help_panel=INSTEAD, help="compares "
+        "drawn model N of seed S, as a failing case has it")] = None,
+    list_conditions: Annotated[bool, typer.Option(
+        "--list", rich_help_panel=INSTEAD, help="prints every condition and "
+        "pair of choices")] = False,
+    seeds: Annotated[int, typer.Option(
+        "--seeds", metavar="N", min=0, rich_help_panel=INSTEAD,
+        help="looks for false alarms over N seeds, threads, older kernels "
+        "and oneDNN on and off")] = 0,
+    mesh: Annotated[Optional[list[str]], typer.Option(
+        "--mesh", metavar="WORDS", rich_help_panel=INSTEAD, help="compares on "
+        "a mesh, data=2,model=2 or all")] = None,
+    artefact: Annotated[Optional[pathlib.Path], typer.Option(
+        metavar="DIR", rich_help_panel=INSTEAD, help="replays a folder of "
+        "parity export --to onnx, without a framework")] = None,
 ):
     """Compare every step of every port with the NumPy reference."""
     given = {

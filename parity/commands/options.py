@@ -17,8 +17,8 @@ Markdown = Annotated[Optional[pathlib.Path], typer.Option(
 Html = Annotated[Optional[pathlib.Path], typer.Option(
     "--html", metavar="FILE", help="Write a page to FILE.")]
 Port = Annotated[Words, typer.Option(
-    "--port", metavar="NAME", help="torch, keras, jax or all; repeat it or "
-    "separate names by commas.  [default: all]")]
+    "--port", metavar="NAME", help="torch, keras, jax or all, by commas.  "
+    "[default: all]")]
 Require = Annotated[Words, typer.Option(
     "--require", metavar="NAME", help="Ports that must be installed, else "
     "exit 3.")]

@@ -12,7 +12,7 @@ import sys
 import traceback
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from parity_io.errors import InputError
 from parity_io.files import FULL
@@ -43,6 +43,46 @@ OLD_NAMES = {
     "bench": "python -m benchmarks, in a clone",
     "mutate": "cosmic-ray exec mutation.toml edits.sqlite (docs/mutation.md)",
 }
+
+
+class Command(TyperCommand):
+    """A command whose help fits a screen.
+
+    Options of a panel, which few ask for, stand in a paragraph of its name.
+    """
+
+    def format_options(self, ctx, formatter):
+        """List the arguments and the options; then tell each panel's."""
+        rows, panels = {"argument": [], "option": []}, {}
+        for param in self.get_params(ctx):
+            if (record := param.get_help_record(ctx)) is None:
+                continue
+            record = shortened(param, *record) if (
+                param.param_type_name == "option") else (
+                    param.metavar or record[0], record[1])
+            if panel := getattr(param, "rich_help_panel", None):
+                panels.setdefault(panel, []).append(" ".join(record))
+            else:
+                rows[param.param_type_name].append(record)
+        with formatter.section("Arguments and options" if rows["argument"]
+                               else "Options"):
+            formatter.write_dl([*rows["argument"], *rows["option"]])
+        for name, texts in panels.items():
+            with formatter.section(name):
+                formatter.write_text(f"{'; '.join(texts)}.")
+
+
+def shortened(option, names, text):
+    """(how an option is written, what it is), without its range.
+
+    A flag that is on is told by what turns it off.
+    """
+    if option.is_flag:
+        return (option.default and option.secondary_opts or [names])[0], (
+            option.help or "")
+    told = option.show_default and option.default not in (None, 0, "")
+    return names, (option.help or "") + (
+        f"  [default: {option.default}]" if told else "")
 
 
 class Commands(TyperGroup):

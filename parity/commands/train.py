@@ -31,60 +31,75 @@ def option(kind, text, *names, **more):
     return Annotated[Optional[kind], typer.Option(*names, help=text, **more)]
 
 
+#: The panel of options that have their default from the task.
+SETTINGS = "Settings, by default the task's"
+
+
+def setting(kind, text, metavar, *names, **more):
+    """An option of that panel."""
+    return option(kind, text, *names, metavar=metavar,
+                  rich_help_panel=SETTINGS, **more)
+
+
 def train(
     task: Annotated[Optional[str], typer.Argument(
-        help="What to train on: dates or phrases.")] = None,
-    data: option(pathlib.Path, "Train on a file of pairs instead: source, "
-                 "one tab, target, a pair a line.", metavar="FILE") = None,
+        metavar="TASK", help="What to train on: dates or phrases.")] = None,
+    data: option(pathlib.Path, "Train on a file instead: source, tab, target in "
+                 "each line.", metavar="FILE") = None,
     port: Annotated[str, typer.Option(
-        help="numpy, torch, keras or jax.")] = "torch",
+        metavar="NAME", help="numpy, torch, keras or jax.")] = "torch",
     out: option(pathlib.Path, "The run's folder.  [default: runs/TASK-PORT]",
                 metavar="DIR") = None,
     resume: Annotated[bool, typer.Option(
-        "--resume", help="Go on from the folder's checkpoint, with its "
-        "settings; any port can.")] = False,
-    steps: option(int, "Train up to this step.", min=1, max=2**53) = None,
-    every: option(int, "Validate and save each so many steps.  [default: 500]",
-                  min=1) = None,
-    average: option(int, "End with the mean of the weights at the last N "
-                    "checkpoints, as the paper does.  [default: 1]",
-                    min=1, max=1000, metavar="N") = None,
-    batch: option(int, "Pairs in a batch.", min=1, max=2**16) = None,
-    accumulate: option(int, "Batches in a step.", min=1, max=2**16) = None,
-    preset: option(str, f"A variant: {', '.join(PRESETS)}.") = None,
-    d_model: option(int, "Width between components.") = None,
-    heads: option(int, "Heads of each attention.") = None,
-    d_ff: option(int, "Width of the feed-forward networks.") = None,
-    layers: option(int, "Layers of each stack.") = None,
-    max_length: option(int, "The longest sequence, in tokens.") = None,
-    vocab: option(int, "Tokens of the tokenizer that a file gets.",
-                  min=260, max=2**24) = None,
-    dropout: option(float, "The chance that a value is dropped.") = None,
-    label_smoothing: option(float, "ε.") = None,
-    smoothing: option(str, ", ".join(MODEL_CHOICES["smoothing"])) = None,
-    optimizer: option(str, ", ".join(CHOICES["optimizer"])) = None,
-    schedule: option(str, ", ".join(CHOICES["schedule"])) = None,
-    rate: option(
-        float, "The learning rate, or the factor before equation 3.") = None,
-    warmup_steps: option(int, "How long the learning rate rises.") = None,
-    clip_norm: option(float, "The largest gradient norm; 0 is none.") = None,
-    weight_decay: option(float, "AdamW's.") = None,
-    masks: option(str, "named: dropout that is equal in all four; native: the "
-                  "framework's own, quicker, and not comparable.") = None,
-    seed: option(int, "From which all random numbers follow.") = None,
-    dtype: option(str, "float32 or float64.") = None,
-    device: Annotated[str, typer.Option(help="Where to compute.")] = "cpu",
-    mesh: option(str, "Train on a mesh of devices, data=2,model=2: batches are "
-                 "divided along data, weights along model. --resume may name "
-                 "another, or none.", metavar="WORDS") = None,
-    mode: option(str, "How torch divides along data alone: DDP or FSDP2.  "
+        "--resume", help="Go on from the folder's checkpoint; any port can.")] = False,
+    steps: option(int, "Train up to this step.", min=1, max=2**53,
+                  metavar="N") = None,
+    every: option(int, "Validate and save each N steps.  [default: 500]",
+                  min=1, metavar="N") = None,
+    average: option(int, "End with the mean of the last N checkpoints.  "
+                    "[default: 1]", min=1, max=1000,
+                    metavar="N") = None,
+    batch: setting(int, "pairs in a batch", "N", min=1, max=2**16) = None,
+    accumulate: setting(int, "batches in a step", "N", min=1,
+                        max=2**16) = None,
+    preset: setting(str, "of parity check", "VARIANT") = None,
+    d_model: setting(int, "wide", "N") = None,
+    heads: setting(int, "of each attention", "N") = None,
+    d_ff: setting(int, "of the feed-forward networks", "N") = None,
+    layers: setting(int, "of each stack", "N") = None,
+    max_length: setting(int, "tokens at most", "N") = None,
+    vocab: setting(int, "tokens of a file's tokenizer", "N",
+                   min=260, max=2**24) = None,
+    dropout: setting(float, "the chance that a value is dropped", "P") = None,
+    label_smoothing: setting(float, "ε", "X") = None,
+    smoothing: setting(
+        str, f"({', '.join(MODEL_CHOICES['smoothing'])})", "KIND") = None,
+    optimizer: setting(
+        str, f"({', '.join(CHOICES['optimizer'])})", "KIND") = None,
+    schedule: setting(
+        str, f"({', '.join(CHOICES['schedule'])})", "KIND") = None,
+    rate: setting(float, "the learning rate, or equation 3's factor",
+                  "X") = None,
+    warmup_steps: setting(int, "while the rate rises", "N") = None,
+    clip_norm: setting(float, "the largest gradient norm, 0 for none",
+                       "X") = None,
+    weight_decay: setting(float, "AdamW's", "X") = None,
+    masks: setting(str, "of dropout: named, equal in all four, or native, "
+                   "quicker, not comparable", "KIND") = None,
+    seed: setting(int, "of all random numbers", "S") = None,
+    dtype: setting(str, "(float32, float64)", "NAME") = None,
+    device: Annotated[str, typer.Option(
+        metavar="NAME", help="Where to compute.")] = "cpu",
+    mesh: option(str, "Train on a mesh, data=2,model=2: batches are divided "
+                 "along data, weights along model. --resume may name another.",
+                 metavar="WORDS") = None,
+    mode: option(str, "How torch divides along data: DDP or FSDP2.  "
                  "[default: DDP]", metavar="NAME") = None,
     json_file: Json = None,
 ):
-    """Train a model, step for step the same in every port.
-
-    The run's folder holds its checkpoint, tokenizer, curve and, at the end,
-    its weights. Ctrl-C stops it; --resume goes on from the last checkpoint.
+    """Train a model, step for step the same in every port. The run's
+    folder holds its checkpoint, tokenizer, curve and, at the end, its weights.
+    Ctrl-C stops it; --resume goes on from the last checkpoint.
     """
     from parity.runs import training
     from parity.runs.averaging import Averaging

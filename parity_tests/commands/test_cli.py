@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -127,6 +128,19 @@ def test_no_color_is_obeyed_on_a_terminal():
 def test_help(command):
     done = CliRunner().invoke(app, [*command.split(), "--help"])
     assert done.exit_code == 0 and f"Usage: root {command} " in done.output
+
+
+@pytest.mark.parametrize("command", ["check", "train"])
+def test_help_of_many_options_fits_a_screen(command):
+    """And has every one of them."""
+    told = CliRunner().invoke(
+        app, [command, "--help"], terminal_width=78).output
+    assert told.count("\n") <= 40
+    assert max(map(len, told.splitlines())) < 80
+    for option in get_command(app).commands[command].params:
+        assert any(re.search(rf"{name}\b", told)
+                   for name in (*option.opts, *option.secondary_opts)
+                   ) or option.metavar in told, option
 
 
 def test_a_mistake_of_ours_is_70(monkeypatch):
