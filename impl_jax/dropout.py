@@ -56,6 +56,22 @@ class Dropout(nnx.Dropout):
         return left
 
 
+class Unmoved(nnx.RngStream):
+    """Gives one key again and again, for modules in which nothing is drawn."""
+
+    def __call__(self):
+        """The key, and no count of how often it was asked for."""
+        return self.key[...]
+
+
+def unmoved():
+    """Streams of numbers for modules of which only shapes are computed."""
+    rngs = nnx.Rngs(0)
+    # nnx: a count that is traced takes most of the time of a model
+    rngs.default.__class__ = Unmoved
+    return rngs
+
+
 def reseed(module, seed):
     """Let what a module drops in training follow from a seed."""
     stream = nnx.Rngs(seed).dropout

@@ -17,7 +17,7 @@ from transformer_contract.dropping import dropping, places
 from transformer_contract.trace import tracing
 from transformer_contract.weights import check
 from impl_jax import parts, random
-from impl_jax.dropout import draw, evaluating, reseed
+from impl_jax.dropout import draw, evaluating, reseed, unmoved
 from impl_jax.loss import cross_entropy
 from impl_jax.masks import padding_mask
 from impl_jax.parameters import home, leaves, modules, paths
@@ -71,7 +71,7 @@ def build(component, config, weights, dtype="float64", device="cpu"):
     """
     make, arguments = components.component(__package__, component, config)
     # nnx: what is drawn here would be replaced; only shapes are computed
-    module = nnx.eval_shape(lambda: make(*arguments, rngs=nnx.Rngs(0)))
+    module = nnx.eval_shape(lambda: make(*arguments, rngs=unmoved()))
     for _, below in modules(module):
         below.home = device
     reseed(module, 0)
