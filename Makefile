@@ -33,7 +33,7 @@ export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.venv/jax
 export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0
 export JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES ?= -1
 
-.PHONY: parity test test-all test-versions dist audit pages pictures clean
+.PHONY: parity test test-all test-versions dist audit pages pictures bench clean
 
 parity: $(READY)
 	@.venv/bin/parity check $(ARGS)
@@ -80,6 +80,15 @@ pages: $(READY)
 
 pictures: pages
 	@.venv/bin/python -m parity_tests.support.page_pictures build/pages docs
+
+bench: .venv/.bench
+	@.venv/bin/python -m benchmarks $(ARGS)
+
+# keras-hub alone asks for a TensorFlow beside which ours does not run.
+.venv/.bench: $(READY)
+	@.venv/bin/python -m pip install --quiet --disable-pip-version-check \
+	    --no-deps -c constraints.txt keras-hub kagglehub kagglesdk ctranslate2
+	@touch $@
 
 .venv/.release: pyproject.toml
 	@$(PYTHON) -m venv .venv/release
