@@ -20,8 +20,12 @@ PORTS = "numpy", "torch", "keras", "jax"
 #: What a plot may be.
 PICTURES = (".png", ".svg", ".pdf")
 
-#: The variable by which everything is tiny; benchmarks/workload.py reads it.
-QUICK = "PARITY_BENCH_QUICK"
+#: The variables by which everything is tiny, or small so that long batches take
+#: seconds; benchmarks/workload.py reads them.
+QUICK, GROW = "PARITY_BENCH_QUICK", "PARITY_BENCH_GROW"
+
+#: Of what it is measured how times grow.
+GROWN = "forward", "training", "generation", "attention"
 
 
 def bench(
@@ -53,6 +57,11 @@ def bench(
     quick: Annotated[bool, typer.Option(
         "--quick", help="A model of milliseconds, to see that all runs: its "
         "times say nothing.")] = False,
+    grow: Annotated[bool, typer.Option(
+        "--grow", help="How times grow with the length, to 2,048 tokens, and "
+        "with the batch, to 64, of a small model's fast forms and peers, in "
+        "exponents.  [default: forward training generation attention]",
+    )] = False,
     plot: Annotated[Optional[pathlib.Path], typer.Option(
         metavar="FILE", help="Draw the ratios, with a line at 1: .png, .svg "
         "or .pdf.", show_default=False)] = None,
@@ -78,6 +87,20 @@ def bench(
                 f"{', '.join(PICTURES)}.")
         if quick:
             os.environ[QUICK] = "1"  # for the processes that are timed too
+        if grow:
+            if against or longest or search or plot or profile or html or (
+                    repeats > 1):
+                raise InputError(
+                    "--grow goes with works, --port, --threads, --rounds, "
+                    "--quick, --loud, --json and --markdown alone; leave the "
+                    "other options out.")
+            works = [one_of(name, GROWN, "work of --grow")
+                     for name in work or GROWN]
+            os.environ[GROW] = "1"
+            growth = importlib.import_module("benchmarks.growth")
+            growth.run(works, ports, threads, 1 if quick else rounds, quick,
+                       loud, json_file, markdown)
+            return
         command = importlib.import_module("benchmarks.command")
         works = [one_of(name, command.WORKS, "work")
                  for name in work or command.DEFAULT]

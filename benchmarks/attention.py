@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks import harness
 from benchmarks.attention_implementations import (
-    CASES, FEATURES, IMPLEMENTATIONS, judged, operands)
+    CASES, EVERY, FEATURES, IMPLEMENTATIONS, judged, operands)
 from benchmarks.worker import Worker
 from transformer_contract.config import PLAIN
 
@@ -24,8 +24,9 @@ WORDS = (f"Attention of one row, heads of {FEATURES} features, float32; the "
 
 
 def context_size(case):
-    """The bytes of what attention gives: [1 H T K] in float32."""
-    return 4 * CASES[case].heads * CASES[case].tokens * FEATURES
+    """The bytes of what attention gives: [B H T K] in float32."""
+    size = EVERY[case]
+    return 4 * size.rows * size.heads * size.tokens * FEATURES
 
 
 def needs(case):
@@ -33,19 +34,19 @@ def needs(case):
 
     Under the causal mask half of the scores are.
     """
-    heads, tokens, causal = CASES[case]
-    flops = 4 * heads * tokens**2 * FEATURES
+    heads, tokens, causal, rows = EVERY[case]
+    flops = 4 * rows * heads * tokens**2 * FEATURES
     return flops / (2 if causal else 1), 3 * context_size(case)
 
 
 def truth_of(case):
-    """Equation 1 in float64 for the queries that are judged: [1 H N K]."""
+    """Equation 1 in float64 for the queries that are judged: [B H N K]."""
     from reference_numpy.attention import MultiHeadAttention
     query, key, value = (x.astype(np.float64) for x in operands(case))
-    rows = judged(CASES[case].tokens)
+    rows = judged(EVERY[case].tokens)
     mask = np.ones((1, 1, 1, 1), bool)
-    if CASES[case].causal:
-        mask = (np.arange(CASES[case].tokens) <= rows[:, None])[None, None]
+    if EVERY[case].causal:
+        mask = (np.arange(EVERY[case].tokens) <= rows[:, None])[None, None]
     return MultiHeadAttention(PLAIN).attend(  # whose heads have 64 features
         query[:, :, rows], key, value, mask, 0, {})
 

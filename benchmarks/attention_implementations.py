@@ -5,22 +5,22 @@ float32, and whether a query sees later keys.
 """
 
 import functools
-import os
 import typing
 
 import numpy as np
 
 from benchmarks import products
 from benchmarks.products import Ready, Timed
-from benchmarks.workload import QUICK
+from benchmarks.workload import MODEL, growing
 
 
 class Size(typing.NamedTuple):
-    """Heads, tokens, and whether no query sees a later key."""
+    """Heads, tokens, whether no query sees a later key, and rows."""
 
     heads: int
     tokens: int
     causal: bool
+    rows: int = 1
 
 
 #: What is computed, by name; heads of 64 features.
@@ -29,10 +29,20 @@ CASES = {
     "8,192 tokens, causal": Size(8, 8192, True),
     "32,768 tokens, one head": Size(1, 32768, False),
 }
-if os.environ.get(QUICK):
+if MODEL == "quick":
     CASES = {"600 tokens": Size(2, 600, False),
              "600 tokens, causal": Size(2, 600, True)}
 FEATURES = 64
+
+
+def grown(rows, length):
+    """The name of the case of some rows of a length."""
+    return f"{rows} of {length:,} tokens"
+
+
+#: Those, and by which it is seen how times grow.
+EVERY = CASES | {grown(rows, length): Size(8, length, False, rows)
+                 for rows, length in growing()}
 
 #: Of how many queries the contexts are held against equation 1 in float64.
 JUDGED = 32
@@ -44,11 +54,11 @@ def judged(tokens):
 
 
 def operands(name):
-    """A case's query, key and value: float32 [1 H T K] each."""
-    heads, tokens, _ = CASES[name]
+    """A case's query, key and value: float32 [B H T K] each."""
+    heads, tokens, _, rows = EVERY[name]
     draw = np.random.default_rng(0)
     return [scale * draw.standard_normal(
-        (1, heads, tokens, FEATURES), np.float32) for scale in (2, 1, 1)]
+        (rows, heads, tokens, FEATURES), np.float32) for scale in (2, 1, 1)]
 
 
 def config():
@@ -62,7 +72,7 @@ def _ready(attend, native, to_numpy, product, versions, **pool):
     """Of attend(query, key, value, causal), which waits for its end."""
     def choose(case):
         inputs = list(map(native, operands(case)))
-        causal, rows = CASES[case].causal, judged(CASES[case].tokens)
+        causal, rows = EVERY[case].causal, judged(EVERY[case].tokens)
         return Ready(lambda: attend(*inputs, causal),
                      lambda y: to_numpy(y)[:, :, rows], product, versions,
                      choose=choose, **pool)

@@ -14,8 +14,10 @@ import typer
 from rich.table import Table
 
 from benchmarks import harness, workload
+from benchmarks.limits import roofline
 from benchmarks.passes import PASSES
-from parity_io.errors import plural, one_of
+from benchmarks.texts import TINY, milliseconds, number
+from parity_io.errors import one_of
 from parity_io.files import write_json
 from parity.ports import split_words
 from parity.render import tables_page
@@ -84,46 +86,18 @@ def passes(work, options, notes):
         "peer": known[row["name"]].peer, "seconds": row["median"],
         "peak": row["peak"], "error": row["error"]}
         for row in report["rows"]}
-    flops, size = report["workload"]["flops"], 4 * parameters()
+    flops, size = report["workload"]["flops"], 4 * workload.parameters()
     limit, words = roofline(report["results"].values(), flops, size)
     return list(compared(work, rows, options["against"], limit)), [
         f"The limit of {work}: {words}.", *harness.caption(report)], profiles
-
-
-def roofline(results, flops, size):
-    """What this machine's products and memory allow: (seconds, in words).
-
-    The best rate and bandwidth that any process of the run reached count.
-
-    Args:
-        results: by a worker each, "rates" of products and "bandwidth".
-        flops: operations of the products.
-        size: bytes that are read beside them.
-    """
-    rate = max(max(map(max, result["rates"])) for result in results)
-    bandwidth = max(result["bandwidth"] for result in results)
-    products, reading = flops / rate, size / bandwidth
-    return products + reading, (
-        f"{flops / 1e9:.3g} GFLOP of products at {rate / 1e9:.3g} GFLOP/s take "
-        f"{milliseconds(products)} ms, reading {size / 1e6:.3g} MB at "
-        f"{bandwidth / 1e9:.3g} GB/s {milliseconds(reading)} ms")
-
-
-def parameters():
-    """How many numbers the model's weights are."""
-    import math
-
-    from transformer_contract.schema import schema
-    return sum(map(math.prod, schema(workload.config()).values()))
 
 
 def generation(options, notes):
     """The rows of searches, a work each."""
     from benchmarks import generation as timing
     known = timing.IMPLEMENTATIONS
-    peers = "numpy", "ctranslate2", "hugging"
-    names = [name for name in known if name.partition("_")[0] in (
-        *options["ports"], *peers)]
+    names = [name for name, timed in known.items()
+             if timed.port in (*options["ports"], "", "numpy")]
     report = timing.measured(
         names, options["settled"], options["rounds"], options["longest"],
         options["loud"], notes, options["profile"], options["searches"])
@@ -135,8 +109,8 @@ def generation(options, notes):
             lines.append(f"The limit of {search}, N = {length}: {words}.")
             rows += compared(f"{search}, N = {length}", {
                 name: {
-                    "title": known[name].title, "peer": "ctranslate2",
-                    "form": "fast" if "fast form" in known[name].title else "",
+                    "title": known[name].title, "peer": known[name].peer,
+                    "form": known[name].form,
                     "seconds": seconds[length], "peak": None, "error": 0.0}
                 for name, seconds in table.items() if length in seconds},
                 options["against"], limit)
@@ -183,7 +157,7 @@ def not_measured(work, ports):
         return
     for timed in known_to(work).values():
         missing = harness.lacks(timed.libraries)
-        if missing and getattr(timed, "port", "torch") in ports:
+        if missing and timed.port in (*ports, ""):
             yield f"Not measured: {timed.title}, {missing} is not installed."
 
 
@@ -235,17 +209,6 @@ def loading(options, notes):
     return rows, [], []
 
 
-def number(value, form, scale=1):
-    """A number as text; empty for none."""
-    return "" if value is None else format(value * scale, form)
-
-
-def milliseconds(seconds):
-    """Seconds as milliseconds in three digits or more; empty for none."""
-    return "" if seconds is None else format(
-        seconds * 1e3, ".3g" if seconds < 0.1 else ".0f")
-
-
 def table_of(rows):
     """The rows as a table for a terminal."""
     table = Table(*COLUMNS)
@@ -255,11 +218,6 @@ def table_of(rows):
     for row in rows:
         table.add_row(*texts_of(row))
     return table
-
-
-def mark(work, threads):
-    """The comment of a Markdown file between which a work's table stands."""
-    return f"bench {work}, {plural(threads, 'thread')}"
 
 
 def markdown(rows):
@@ -370,7 +328,7 @@ def run(works, ports, threads, against, rounds, repeats, longest, quick, loud,
                "longest": longest, "loud": loud, "profile": profile,
                "searches": searches_of(search)}
     for work in works if markdown_file else ():
-        harness.between(markdown_file, mark(work, settled[0]))
+        harness.between(markdown_file, harness.mark(work, settled[0]))
     every, lines, parts, off = [], [], [], []
     for work in works:
         try:
@@ -385,12 +343,11 @@ def run(works, ports, threads, against, rounds, repeats, longest, quick, loud,
         parts += of_parts
         if markdown_file:
             harness.replace_between(
-                markdown_file, mark(work, settled[0]), "\n".join(
+                markdown_file, harness.mark(work, settled[0]), "\n".join(
                     [*markdown(rows), "", *caption]))
     lines = [*off, *lines]
     if quick:
-        lines.insert(0, "A tiny model, to see that all runs: its times say "
-                     "nothing.")
+        lines.insert(0, TINY)
     console.print(table_of(every))
     if parts:
         console.print(table_of_parts(parts))

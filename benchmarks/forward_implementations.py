@@ -133,6 +133,29 @@ def jax(config, weights, batch, threads):
                  engine.to_numpy, products.jax, engine.versions())
 
 
+def keras_fast(config, weights, batch, threads):
+    """Our port's fast form on TensorFlow; XLA has what is large."""
+    import tensorflow as tf
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    tf.config.threading.set_inter_op_parallelism_threads(threads)
+    from impl_keras.fast import engine
+    return _predicting(engine, config, weights, batch,
+                       functools.partial(products.tensorflow, True))
+
+
+def jax_fast(config, weights, batch, threads):
+    """Our port's fast form, under jit."""
+    from impl_jax.fast import engine
+    return _predicting(engine, config, weights, batch, products.jax)
+
+
+def _predicting(engine, config, weights, batch, product):
+    """An engine's own answer to arrays, as an array."""
+    model = engine.build("transformer", config, weights, "float32")
+    return Ready(lambda: engine.predict(model, *batch), lambda y: y, product,
+                 engine.versions())
+
+
 def keras_peer(config, weights, batch, threads):
     """keras_hub's layers, compiled by XLA."""
     import tensorflow as tf
@@ -194,8 +217,12 @@ IMPLEMENTATIONS = {
                    ("keras",), "keras_peer", "readable", "keras"),
     "keras_xla": Timed(keras_xla, "Keras port, readable form, XLA",
                        ("keras",), "keras_peer", "readable", "keras"),
+    "keras_fast": Timed(keras_fast, "Keras port, fast form", ("keras",),
+                        "keras_peer", "fast", "keras"),
     "jax_peer": Timed(jax_peer, "nnx layers, jit", ("jax", "flax.nnx"),
                       "jax_peer", "", "jax"),
     "jax": Timed(jax, "JAX port, readable form, jit", ("jax", "flax"),
                  "jax_peer", "readable", "jax"),
+    "jax_fast": Timed(jax_fast, "JAX port, fast form, jit",
+                      ("jax", "flax.nnx"), "jax_peer", "fast", "jax"),
 }

@@ -10,10 +10,10 @@ import numpy as np
 
 from benchmarks import harness, workload
 from benchmarks.generation_implementations import (
-    IMPLEMENTATIONS, LENGTHS, SEARCHES, settings, weights)
+    EVERY, IMPLEMENTATIONS, LENGTHS, SEARCHES, settings, weights)
+from benchmarks.limits import exponent
 from benchmarks.worker import Worker
 from parity_io.errors import plural
-from transformer_contract.weights import save
 
 #: Targets of this length or more are written once only, but where the exponent
 #: of time is judged.
@@ -22,6 +22,11 @@ LONG, JUDGED = 512, ("greedy, B = 1", "beam of 4, B = 1")
 WORDS = (
     f"{workload.PRESET}, vocabulary {workload.VOCAB}, tied, halves, sources "
     f"of {workload.LENGTH} tokens, targets of a forced length N, float32.")
+
+
+def write_weights(folder):
+    """The model's weights in float64 and float32; two paths."""
+    return harness.write_both(folder, weights())
 
 
 def written(worker, search, folder):
@@ -80,34 +85,11 @@ def measure(workers, searches, lengths, rounds, clock, progress):
 
 
 def needs(search, length):
-    """What writing targets needs: (operations of products, bytes read).
-
-    Sources are encoded once, with the cross-attention's keys and values. Each
-    token then reads the decoder's weights and the table, and the cached keys
-    and values of every row.
-    """
-    c, (method, rows, _) = workload.config(), SEARCHES[search]
-    d, f, source = c.d_model, c.d_ff, workload.LENGTH
-    beams = rows * (settings(search, length).beam if method == "beam" else 1)
-    square, network = d * d, 2 * d * f
-    encoder = c.n_encoder_layers * (
-        source * (4 * square + network) + 2 * source**2 * d)
-    once = encoder + c.n_decoder_layers * 2 * source * square
-    # a token: four products of self-attention, two of cross-attention
-    weights = c.n_decoder_layers * (6 * square + network) + (
-        d * c.target_vocab)
-    keys = c.n_decoder_layers * 2 * d * (length * (length + 1) // 2
-                                         + length * source)
-    return (2 * (rows * once + beams * (length * weights + keys)),
-            4 * (length * weights + beams * keys))
-
-
-def slope(seconds):
-    """The exponent of time by length, from {length: seconds}."""
-    if len(seconds) < 3:
-        return None
-    lengths, times = np.log(list(seconds)), np.log(list(seconds.values()))
-    return float(np.polyfit(lengths, times, 1)[0])
+    """What writing targets needs: (operations of products, bytes read)."""
+    method, rows, _ = EVERY[search]
+    return workload.needs_of_search(
+        workload.config(), rows, workload.LENGTH, length,
+        settings(search, length).beam if method == "beam" else 1)
 
 
 def rows(turns, clock):
@@ -123,8 +105,9 @@ def rows(turns, clock):
 def caption(report):
     """What was measured and on what, as lines."""
     for search, table in report["rows"].items():
-        slopes = [f"{IMPLEMENTATIONS[name].title} {slope(seconds):.2f}"
-                  for name, seconds in table.items() if slope(seconds)]
+        slopes = [f"{IMPLEMENTATIONS[name].title} "
+                  f"{exponent([*seconds], [*seconds.values()]):.2f}"
+                  for name, seconds in table.items() if len(seconds) > 2]
         if slopes:
             yield (f"Time grows with the length of the target to the power, "
                    f"{search}: {', '.join(slopes)}.")
@@ -161,16 +144,12 @@ def measured(names, settled, rounds, longest, loud, notes, profile=False,
     with contextlib.ExitStack() as stack:
         folder = pathlib.Path(stack.enter_context(
             tempfile.TemporaryDirectory()))
-        rounded = weights()
-        paths = {dtype: folder / dtype for dtype in ("float64", "float32")}
-        for dtype, path in paths.items():
-            save(path, {name: array.astype(dtype)
-                        for name, array in rounded.items()})
-        truth = truth_of(paths["float64"], searches, threads, folder, loud)
+        exact, rounded = write_weights(folder)
+        truth = truth_of(exact, searches, threads, folder, loud)
         workers = []
         for name in names:
-            workers.append(Worker("generation", name, paths["float32"],
-                                  threads, loud=loud))
+            workers.append(Worker(
+                "generation", name, rounded, threads, loud=loud))
             stack.callback(workers[-1].close)
         validate(workers, truth, folder, notes.print)
         turns = measure(

@@ -30,6 +30,10 @@ SEARCHES = {
     "beam of 4, B = 1": ("beam", 1, 2048),
 }
 
+#: Those, and by which it is seen how times grow.
+EVERY = SEARCHES | {f"greedy, B = {rows}": ("greedy", rows, 2048)
+                    for rows in workload.BATCHES}
+
 
 def config():
     """The workload's, as Marian is made: halves, and an epsilon of 1e-5."""
@@ -38,14 +42,18 @@ def config():
         dropout=0.0)
 
 
-def weights(seed=0):
+usual = config
+
+
+def weights(seed=0, config=None):
     """Probe weights under which targets vary; float32.
 
     With plain random weights, layers drown what they add to, and the same token
     is repeated for ever. Here sub-layers add little, queries are sharp, and the
     last norm's signs keep a token from following itself.
     """
-    arrays = probe_weights(config(), seed)
+    config = config or usual()
+    arrays = probe_weights(config, seed)
     for name, array in arrays.items():
         if name.endswith(".bias"):
             array *= 0.1
@@ -53,7 +61,7 @@ def weights(seed=0):
             array *= 0.3
         elif name.endswith("query.kernel"):
             array *= 4
-    last = arrays[f"decoder.layers.{config().n_decoder_layers - 1}."
+    last = arrays[f"decoder.layers.{config.n_decoder_layers - 1}."
                  "feed_forward_residual.norm.scale"]
     key = random.fold_in(random.key(seed), "signs")
     last *= np.sign(random.uniform(key, last.shape, -1.0, 1.0))
@@ -62,23 +70,24 @@ def weights(seed=0):
 
 
 def batch():
-    """Sources without padding: int64 [32 64]."""
+    """Sources without padding, as many as any search has: int64 [B 64]."""
+    most = max(rows for _, rows, _ in EVERY.values())
     sources = np.concatenate([
-        workload.batch(seed).source for seed in range(32)])[:32]
+        workload.batch(seed).source for seed in range(most)])[:most]
     return np.minimum(sources, PAD - 1)
 
 
 def settings(search, length):
     """The GenerationConfig of a case."""
     return GenerationConfig(
-        method=SEARCHES[search][0], bos_id=BOS, eos_id=EOS,
+        method=EVERY[search][0], bos_id=BOS, eos_id=EOS,
         max_tokens=length)
 
 
 def _ready(write, source, product, versions):
     """Of write(source, settings), which gives the best targets [B N]."""
     def choose(search, length):
-        _, rows, _ = SEARCHES[search]
+        _, rows, _ = EVERY[search]
         run = functools.partial(write, source[:rows], settings(search, length))
         return Ready(run, np.asarray, product, versions, choose=choose)
 
@@ -251,17 +260,23 @@ class Implementation:
         make: what makes it ready.
         title: how a table says it.
         libraries: what it imports.
+        port: whose framework it needs; "" of a peer, which all have.
+        form: "fast" of a port's fast form, else "".
         longest: the longest target that it is asked for.
         compiles: whether the first run of each case compiles.
         searches: those that it has.
+        peer: the name of the one that it is held against.
     """
 
     make: object
     title: str
     libraries: tuple
+    port: str = ""
+    form: str = ""
     longest: int = LENGTHS[-1]
     compiles: bool = False
     searches: tuple = tuple(SEARCHES)
+    peer: str = "ctranslate2"
 
     def __iter__(self):
         return iter((self.make, self.title, self.libraries))
@@ -275,25 +290,27 @@ class Implementation:
 IMPLEMENTATIONS = {
     "ctranslate2": Implementation(
         ctranslate2, "CTranslate2, float32",
-        ("ctranslate2", "transformers", "torch"), 512),
+        ("ctranslate2", "transformers", "torch"), longest=512),
     "hugging_face": Implementation(
-        hugging_face, "Hugging Face Marian", ("transformers", "torch"), 512),
+        hugging_face, "Hugging Face Marian", ("transformers", "torch"),
+        longest=512),
     "numpy": Implementation(
-        numpy, "NumPy reference, fast form", ("numpy",)),
+        numpy, "NumPy reference, fast form", ("numpy",), "numpy", "fast"),
     "torch": Implementation(
-        torch, "PyTorch port, fast form, eager", ("torch",)),
+        torch, "PyTorch port, fast form, eager", ("torch",), "torch", "fast"),
     "keras": Implementation(
-        keras, "Keras port, fast form, tf.function", ("keras",), compiles=True),
+        keras, "Keras port, fast form, tf.function", ("keras",), "keras",
+        "fast", compiles=True),
     "jax": Implementation(
-        jax, "JAX port, fast form, jit", ("jax", "flax.nnx"), compiles=True),
+        jax, "JAX port, fast form, jit", ("jax", "flax.nnx"), "jax", "fast",
+        compiles=True),
     "numpy_uncached": Implementation(
         numpy_uncached, "NumPy reference, fast form, uncached", ("numpy",),
-        128,
-        searches=("greedy, B = 1",)),
+        "numpy", "fast", 128, searches=("greedy, B = 1",)),
     "torch_lesson": Implementation(
         torch_lesson, "lessons' loop: decode again, PyTorch port", ("torch",),
-        128, searches=("greedy, B = 1",)),
+        "torch", "", 128, searches=("greedy, B = 1",)),
     "torch_whole": Implementation(
         torch_whole, "lessons' loop: all again, PyTorch port", ("torch",),
-        128, searches=("greedy, B = 1",)),
+        "torch", "", 128, searches=("greedy, B = 1",)),
 }

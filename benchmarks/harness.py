@@ -88,9 +88,14 @@ def await_quiet(clock):
             return
 
 
-def take_turn(worker, repeats, clock, **how):
-    """The median time of a turn, and the share that other programs had."""
-    await_quiet(clock)
+def take_turn(worker, repeats, clock, wait=True, **how):
+    """The median time of a turn, and the share that other programs had.
+
+    Args:
+        wait: whether it begins when the machine is nearly idle.
+    """
+    if wait:
+        await_quiet(clock)
     start, before = time.monotonic(), busy_seconds()
     times, own = worker.ask("turn", repeats=repeats, clock=clock, **how)
     others = busy_seconds() - before - own
@@ -108,7 +113,11 @@ def quiet_turns(result, clock):
 
 def write_weights(folder):
     """The model's weights in float64 and float32; two paths."""
-    arrays = weights.probe_weights(workload.config())
+    return write_both(folder, weights.probe_weights(workload.config()))
+
+
+def write_both(folder, arrays):
+    """Arrays by name, rounded to float32, in float64 and in that; two paths."""
     paths = []
     for dtype in ("float64", "float32"):
         paths.append(folder / f"{dtype}.safetensors")
@@ -210,6 +219,11 @@ def libraries(report):
     for name, result in report["results"].items():
         if result.get("note"):
             yield f"{name}: {result['note']}."
+
+
+def mark(work, threads):
+    """The comment of a Markdown file between which a work's table stands."""
+    return f"bench {work}, {plural(threads, 'thread')}"
 
 
 def between(path, mark):

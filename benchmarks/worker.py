@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import functools
 import gc
 import importlib
 import json
@@ -111,10 +112,13 @@ class Far:
         for library in libraries:
             importlib.import_module(library)
         self.imported = memory("VmRSS")
-        self.ready = make(
-            table.config(), weights and load(weights)[0], table.batch(),
-            threads)
-        self.products = None
+
+        @functools.cache
+        def made(**sizes):
+            return make(table.config(), weights and load(weights)[0],
+                        table.batch(**sizes), threads)
+
+        self.made, self.ready, self.products = made, made(), None
 
     def describe(self):
         """What computes in this process."""
@@ -130,11 +134,17 @@ class Far:
         return path
 
     def choose(self, **case):
-        """Have another case run from here on."""
-        self.ready = self.ready.choose(**case)
+        """Have another case run from here on.
 
-    def turn(self, repeats, clock, warm=True):
+        Of a pass it is a batch of another size, which is made ready once.
+        """
+        self.ready = (self.ready.choose or self.made)(**case)
+
+    def turn(self, repeats, clock, warm=True, least=0.0):
         """One run that does not count, then the times of some.
+
+        Args:
+            least: seconds that all of them are to take together.
 
         Returns:
             The times, and the CPU seconds that all of it took.
@@ -142,7 +152,9 @@ class Far:
         start = time.process_time()
         if warm:
             self.ready.run()
-        times = [seconds(self.ready.run, clock) for _ in range(repeats)]
+        times = []
+        while len(times) < repeats or sum(times) < least:
+            times.append(seconds(self.ready.run, clock))
         return times, time.process_time() - start
 
     def multiply(self, repeats, clock):
