@@ -14,10 +14,11 @@ from flax import nnx
 from transformer_contract.sinusoids import TABLES
 
 
-def _attention(config, rngs):
+def _attention(config, rngs, attention):
     return nnx.MultiHeadAttention(
         config.n_heads, config.d_model, decode=False,
-        dropout_rate=config.dropout, deterministic=True, rngs=rngs)
+        dropout_rate=config.dropout, deterministic=True, rngs=rngs,
+        attention_fn=attention)
 
 
 def _norm(config, rngs):
@@ -27,8 +28,8 @@ def _norm(config, rngs):
 class EncoderLayer(nnx.Module):
     """Self-attention and two linear maps, each in a residual."""
 
-    def __init__(self, config, *, rngs):
-        self.self_attention = _attention(config, rngs)
+    def __init__(self, config, *, rngs, attention):
+        self.self_attention = _attention(config, rngs, attention)
         self.self_attention_residual = _norm(config, rngs)
         self.inner = nnx.Linear(config.d_model, config.d_ff, rngs=rngs)
         self.outer = nnx.Linear(config.d_ff, config.d_model, rngs=rngs)
@@ -43,9 +44,9 @@ class EncoderLayer(nnx.Module):
 class DecoderLayer(EncoderLayer):
     """The same with cross-attention between."""
 
-    def __init__(self, config, *, rngs):
-        super().__init__(config, rngs=rngs)
-        self.cross_attention = _attention(config, rngs)
+    def __init__(self, config, *, rngs, attention):
+        super().__init__(config, rngs=rngs, attention=attention)
+        self.cross_attention = _attention(config, rngs, attention)
         self.cross_attention_residual = _norm(config, rngs)
 
     def __call__(self, x, memory, memory_mask, mask):
@@ -57,15 +58,20 @@ class DecoderLayer(EncoderLayer):
 
 
 class PeerTransformer(nnx.Module):
-    """Encoder and decoder between tied embeddings."""
+    """Encoder and decoder between tied embeddings.
 
-    def __init__(self, config, *, rngs):
+    Args:
+        attention: attends, as nnx.dot_product_attention does.
+    """
+
+    def __init__(self, config, *, rngs, attention=nnx.dot_product_attention):
         self.config = config
         self.embedding = nnx.Embed(
             config.source_vocab, config.d_model, rngs=rngs)
-        self.encoder = nnx.List(EncoderLayer(config, rngs=rngs)
+        given = {"rngs": rngs, "attention": attention}
+        self.encoder = nnx.List(EncoderLayer(config, **given)
                                 for _ in range(config.n_encoder_layers))
-        self.decoder = nnx.List(DecoderLayer(config, rngs=rngs)
+        self.decoder = nnx.List(DecoderLayer(config, **given)
                                 for _ in range(config.n_decoder_layers))
 
     def embed(self, tokens):
@@ -114,14 +120,21 @@ def load(model, weights):
     return model
 
 
-def train_step(graph, optimizer, state, moments, source, target):
-    """One step from a state and its moments to the next, and the loss."""
+def train_step(graph, optimizer, state, moments, source, target, dtype=None):
+    """One step from a state and its moments to the next, and the loss.
+
+    Args:
+        dtype: what weights are rounded to for the pass; None if they are not.
+    """
 
     def loss_of(state):
+        if dtype is not None:
+            state = jax.tree.map(lambda x: x.astype(dtype), state)
         model = nnx.merge(graph, state)
         config = model.config
         read, labels = target[:, :-1], target[:, 1:]
-        log_probs = jax.nn.log_softmax(model(source, read))
+        log_probs = jax.nn.log_softmax(
+            model(source, read).astype(jnp.float32))
         at_label = jnp.take_along_axis(
             log_probs, labels[..., None], axis=-1)[..., 0]
         losses = (-(1 - config.label_smoothing) * at_label

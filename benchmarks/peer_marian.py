@@ -29,6 +29,7 @@ def marian(config, weights, bos_id):
         encoder_attention_heads=config.n_heads,
         decoder_attention_heads=config.n_heads,
         activation_function=config.activation, scale_embedding=True,
+        dropout=config.dropout,
         pad_token_id=config.pad_id, decoder_start_token_id=bos_id,
         eos_token_id=None, forced_eos_token_id=None)).eval()
     with torch.no_grad():
