@@ -13,7 +13,7 @@ from rich.progress import (
     TimeRemainingColumn)
 from rich.table import Table
 
-from transformer_contract.config import PRESETS, preset
+from transformer_contract.config import preset
 from transformer_contract.config import CHOICES as MODEL_CHOICES
 from parity_io.errors import InputError, plural, one_of
 from parity_io.files import check_writable, write_json
@@ -44,14 +44,15 @@ def setting(kind, text, metavar, *names, **more):
 def train(
     task: Annotated[Optional[str], typer.Argument(
         metavar="TASK", help="What to train on: dates or phrases.")] = None,
-    data: option(pathlib.Path, "Train on a file instead: source, tab, target in "
-                 "each line.", metavar="FILE") = None,
+    data: option(pathlib.Path, "Train on a file instead: source, tab, target "
+                 "in each line.", metavar="FILE") = None,
     port: Annotated[str, typer.Option(
         metavar="NAME", help="numpy, torch, keras or jax.")] = "torch",
     out: option(pathlib.Path, "The run's folder.  [default: runs/TASK-PORT]",
                 metavar="DIR") = None,
     resume: Annotated[bool, typer.Option(
-        "--resume", help="Go on from the folder's checkpoint; any port can.")] = False,
+        "--resume", help="Go on from the folder's checkpoint; any port can.",
+    )] = False,
     steps: option(int, "Train up to this step.", min=1, max=2**53,
                   metavar="N") = None,
     every: option(int, "Validate and save each N steps.  [default: 500]",

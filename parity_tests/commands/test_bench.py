@@ -211,8 +211,42 @@ A note.
 """.join(comments) + "below\n"
 
 
+@pytest.mark.long(3)
+@pytest.mark.skipif(bool(ports.absent("torch")), reason="not checked: torch")
+def test_how_times_grow(tmp_path):
+    """In a process of its own, for it pins itself and takes a small model."""
+    file, page = tmp_path / "grow.json", tmp_path / "page.md"
+    page.write_text("<!-- bench growth, 1 thread -->\n"
+                    "<!-- end bench growth, 1 thread -->\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks", "--grow", "--quick", "--threads",
+         "1", "--port", "torch", "--json", str(file), "--markdown", str(page)],
+        cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(file.read_text())["rows"]
+    kinds = {(row["work"], row["grows"]) for row in rows}
+    assert kinds == {(work, grows) for work in (
+        "forward", "training", "generation", "attention")
+        for grows in ("length", "batch")}
+    from benchmarks import limits
+    for row in rows:
+        assert len(row["times"]) == 3 and min(row["times"]) > 0
+        assert row["exponent"] == pytest.approx(
+            limits.exponent(row["sizes"], row["times"]))
+        assert (row["limit"] == 1) == (row["implementation"] == "the limit")
+    assert "PyTorch port, fast form" in page.read_text()
+
+
+def test_an_exponent_is_a_slope():
+    from benchmarks import limits
+    assert limits.exponent((1, 10, 100), (3, 300, 30_000)) == pytest.approx(2)
+    assert limits.exponent((1, 2), (1, 2)) is None
+
+
 @pytest.mark.parametrize("words, told", [
     (("bakcward",), "work 'bakcward' is unknown"),
+    (("loading", "--grow"), "work of --grow 'loading' is unknown"),
+    (("--grow", "--against", "numpy"), "leave the other options out"),
     (("forward", "--port", "tf"), "port 'tf' is unknown"),
     (("forward", "--against", "peers"), "did you mean peer"),
     (("forward", "loading", "--against", "torch"), "'torch' is unknown"),
@@ -228,3 +262,37 @@ def test_what_it_does_not_know_is_refused(words, told):
     found = invoke(*words)
     assert found.exit_code == 2
     assert told in found.output
+
+
+@pytest.mark.long(10)
+@pytest.mark.skipif(bool(ports.absent("torch")), reason="not checked: torch")
+def test_what_an_accelerator_is_asked(tmp_path):
+    """In a small way, on the processor."""
+    file = tmp_path / "accelerator.json"
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.accelerator", "--device", "cpu",
+         "--quick", "--port", "torch", "--json", str(file)],
+        cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(file.read_text())
+    assert [(row["port"], row["form"], row["status"])
+            for row in report["checks"]] == [
+        ("torch", "readable", 0), ("torch", "fast", 0)]
+    assert all(row["shares"]["float64"] < 1 for row in report["checks"])
+    rows = {(row["name"], row["work"], row["preset"], row["precision"]): row
+            for row in report["rows"]}
+    for precision in ("float32", "tf32", "bfloat16"):
+        for name, work in (("torch", "training"), ("torch", "decoding"),
+                           ("marian", "training"), ("marian", "decoding"),
+                           ("torch_peer", "training")):
+            row = rows[name, work, "vaswani2017_base", precision]
+            assert row["seconds"] > 0 and 0 < row["share"] < 1, row
+    assert not any("not reached" in line for line in report["notes"])
+
+
+def test_how_long_a_command_is_waited_for():
+    from benchmarks import waits
+    row = waits.row_of("help", 1)
+    assert len(row["seconds"]) == 1 and row["cpu"] > 0
+    with pytest.raises(SystemExit, match="ended with 2"):
+        waits.waited(["nothing"], 0)
