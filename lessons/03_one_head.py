@@ -115,7 +115,8 @@ context = weights @ value
 print("drank looks at:", ", ".join(
     f"{word} {weight:.0%}" for word, weight in zip(words, weights[2])))
 print("drank becomes: ", ", ".join(
-    f"{name} {number:.2f}" for name, number in zip(features, context[2])))
+    f"{name} {number:.2f}" for name, number in zip(features, context[2])
+    if number > 0.1))
 figure, axes = figures.subplots(2, 2.8)
 figures.heat(axes[0], scores, "scores: Q Kᵀ / √d_k", words, words,
              numbers=True)

@@ -7,7 +7,8 @@ between two, to the one whose last bit is 0.
 
 x.view(np.uint32) are the bits. Adding a number to them before the lower 16 are
 set to 0 is all that is needed; but which number? There is no NaN or infinity
-here. Do not use a library that has bfloat16.
+here. Do not use a library that has bfloat16. (In PyTorch take int32: its
+uint32 has no shifts.)
 """
 
 

@@ -80,7 +80,7 @@ def exercise(
     out = sys.stderr if found.status and quiet else sys.stdout
     print(terminal.filled(found.sentence), file=out)
     if found.status == judge.RIGHT:
-        _right(task, solution)
+        _right(task, solution, framework)
         return
     if found.numbers:
         print(found.numbers, file=out)
@@ -92,7 +92,7 @@ def exercise(
     raise typer.Exit(found.status)
 
 
-def _right(task, solution):
+def _right(task, solution, framework):
     """What comes after a right answer: others' code, and the next task."""
     from parity.course.exercise import following, solutions
     if solution:
@@ -100,18 +100,25 @@ def _right(task, solution):
             print(f"\n# {name}\n{text.rstrip()}")
         print()
     else:
-        print("--solution shows one of ours.")
+        print("--solution shows ours in "
+              + ("each framework." if task.of_arrays else "Python."))
     if after := following(task):
-        print(f"Next: parity exercise {after.number}   {after.title}")
+        print(f"Next: parity exercise {after.number}"
+              f"{_in(after, framework)}   {after.title}")
+
+
+def _in(task, framework):
+    """What to write behind a task's number, to do it in a framework."""
+    wanted = framework != "numpy" and task.of_arrays
+    return f" --in {framework}" if wanted else ""
 
 
 def _begun(task, framework):
     """Print a task, and write the file to begin with if there is none."""
     print(f"{task.number}  {task.task}\n")
-    more = "" if framework == "numpy" else f" --in {framework}"
-    if more:
-        print(f"Its arguments are arrays of {framework} in float64, and so is "
-              "what it returns.\n")
+    if more := _in(task, framework):
+        print(f"Its arrays are those of {framework}, in and out; floats are "
+              "float64 where the\ntask names no other.\n")
     path = pathlib.Path(f"exercise_{task.file}")
     try:
         with path.open("x", encoding="utf-8") as out:

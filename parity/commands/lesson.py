@@ -1,6 +1,7 @@
 """The command ``parity lesson``: a lesson, with what its cells print here."""
 
 import pathlib
+import shutil
 import sys
 import textwrap
 from typing import Annotated, Optional
@@ -94,8 +95,8 @@ def _run(path, pictures, stop):
             print(f"{cell.text}\n")
             continue
         if not ran:
-            print(textwrap.indent(_coloured(cell.text), MARGIN) + "\n",
-                  flush=True)
+            print(textwrap.indent(_coloured(cell.text), _margin(cell.text))
+                  + "\n", flush=True)
             continue
         if cell.output:
             print(f"{cell.output}\n")
@@ -113,6 +114,12 @@ def _run(path, pictures, stop):
 def _on():
     """Whether the reader goes on."""
     return input("Enter goes on, q ends: ").strip().lower() not in ("q", "quit")
+
+
+def _margin(code):
+    """MARGIN, or what of it leaves the widest line whole."""
+    widest = max(map(len, code.splitlines()), default=0)
+    return MARGIN[:max(0, shutil.get_terminal_size().columns - widest)]
 
 
 def _coloured(code):

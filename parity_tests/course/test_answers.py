@@ -244,6 +244,7 @@ def test_the_command(tmp_path, monkeypatch):
     assert right.exit_code == 0 and "4.1 is right" in right.output
     assert "Next: parity exercise 4.2   " in right.output
     assert "jnp.tri" not in right.output
+    assert "ours in each framework" in right.output
     right = invoke("exercise", "4.1", SOLUTIONS / "4_1.py", "--solution")
     for words in ("# numpy\n", "np.tri(", "# torch\n", "tril()", "# keras\n",
                   "# jax\n", "jnp.tri("):

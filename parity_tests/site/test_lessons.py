@@ -125,6 +125,12 @@ def test_a_lesson_shows_its_code_and_what_is_next(tmp_path, monkeypatch):
     assert told.endswith("Next: parity lesson 2\n")
 
 
+@pytest.mark.parametrize("length, margin", [(76, 4), (78, 2), (90, 0)])
+def test_no_code_is_wrapped_for_its_margin(monkeypatch, length, margin):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert lesson._margin("x" * length + "\nx") == margin * " "
+
+
 @pytest.mark.parametrize("typed, later", [("\n", True), ("q\n", False)])
 def test_where_a_person_sits_it_waits(tmp_path, monkeypatch, typed, later):
     path = written(tmp_path, SMALL)
