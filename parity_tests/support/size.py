@@ -82,7 +82,8 @@ def said(tree, *words):
     """What Python prints in a tree; "" where it fails."""
     return subprocess.run(
         [sys.executable, *words], cwd=tree, text=True, capture_output=True,
-        env=os.environ | {"PYTHONPATH": str(tree)}).stdout
+        env=os.environ | {"PYTHONPATH": os.pathsep.join((
+            str(tree), os.environ.get("PYTHONPATH", "")))}).stdout
 
 
 def tests(tree):
