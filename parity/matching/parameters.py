@@ -55,6 +55,16 @@ def suggest_parameters(a, b):
     by_size: dict[int, list[int]] = {}
     for j, name in enumerate(other_names):
         by_size.setdefault(others[name].size, []).append(j)
+    stacked = {size: np.stack([signatures[id(others[other_names[j]])]
+                               for j in places])
+               for size, places in by_size.items()}
+
+    def near(array):
+        """The places of those of b that may have an array's values."""
+        if array.size not in by_size:
+            return []
+        return np.array(by_size[array.size])[alike(
+            signatures[id(array)], stacked[array.size])]
 
     def settle(proposals):
         """Accept the best pairs first; every parameter once."""
@@ -88,10 +98,8 @@ def suggest_parameters(a, b):
         array = mine[name]
         if is_constant(signatures[id(array)]):
             continue
-        for j in by_size.get(array.size, ()):
+        for j in near(array):
             other = others[other_names[j]]
-            if not alike(signatures[id(array)], signatures[id(other)]):
-                continue
             layout, far = best(other, array,
                                candidates(other.shape, array.shape), NEAR)
             put_away(array)
@@ -112,14 +120,12 @@ def suggest_parameters(a, b):
             if name in pairs or name in taken_a:
                 continue
             array = mine[name]
-            for j in by_size.get(array.size, ()):
+            if constant and not is_constant(signatures[id(array)]):
+                continue
+            for j in near(array) if constant else by_size.get(array.size, ()):
                 other_name = other_names[j]
                 other = others[other_name]
                 if other_name in taken_b:
-                    continue
-                equal = is_constant(signatures[id(array)]) and alike(
-                    signatures[id(array)], signatures[id(other)])
-                if constant and not equal:
                     continue
                 if next(candidates(other.shape, array.shape), None) is None:
                     continue

@@ -17,8 +17,8 @@ from parity.matching.parameters import (
 from parity.matching.rearrangement import SAME, probes
 from parity.matching.values import (
     NEAR, alike, far_apart, pair_values, signature)
-from parity.matching.words import family, likeness
-from parity.numerics.distance import finite_distance
+from parity.matching.words import codes, family, likeness
+from parity.numerics.distance import finite_distances
 from parity.tracing.holders import holder_of
 from parity.tracing.trace import TAP, WHOLE, is_float
 
@@ -48,12 +48,10 @@ def _activation(step):
 def _clash(first, second):
     """1 where families are equal, -3 where they differ, 0 if one is unknown.
     """
-    score = np.zeros((len(first), len(second)), np.float32)
-    for i, first_family in enumerate(first):
-        for j, second_family in enumerate(second):
-            if first_family and second_family:
-                score[i, j] = 1 if first_family == second_family else -3
-    return score
+    mine, other = codes(first, second)
+    known = [np.array(side, bool) for side in (first, second)]
+    return np.where(known[0][:, None] & known[1], np.where(
+        mine[:, None] == other, 1, -3), 0).astype(np.float32)
 
 
 def _score_steps(a, b, parameters):
@@ -83,30 +81,69 @@ def _score_steps(a, b, parameters):
                 some = array.reshape(-1)[probes(array.size)]
                 looked[id(array)] = some if some.dtype.kind == "c" else (
                     some.astype(np.float64))
-    own = [[_activation(step) for step in trace.steps] for trace in (a, b)]
-    for i, j in zip(*np.nonzero(fits)):
-        mine, other = mains[0][i], mains[1][j]
-        if mine.shape == other.shape:
-            far = finite_distance(looked[id(other)], looked[id(mine)])
-            if far > NEAR and bool(own[0][i]) != bool(own[1][j]):
-                score[i, j] = -np.inf
-            score[i, j] += (4 if far < 1e-6 else 3 if far < NEAR
-                            else 1 if far < 0.3 else 0)
-        elif alike(signatures[id(mine)], signatures[id(other)]):
-            score[i, j] += 2
-        elif bool(own[0][i]) != bool(own[1][j]):
-            score[i, j] = -np.inf
-    for i, step in enumerate(a.steps):
-        for j, other in enumerate(b.steps):
-            if not fits[i, j] or step.source == TAP or other.source == TAP:
-                continue
-            if (step.module, other.module) in linked:
-                score[i, j] += 5
-            elif step.module in known[0] and other.module in known[1]:
-                score[i, j] -= 5
+    score += _nearness(mains, fits, signatures, looked, [
+        np.array([bool(_activation(step)) for step in trace.steps])
+        for trace in (a, b)])
+    score += _linked(a, b, fits, linked, known)
     if not linked:
         score += learned(a, b, mains, fits, signatures)
     return score
+
+
+def _nearness(mains, fits, signatures, looked, own):
+    """What values add to each pair of steps; -inf where they forbid it.
+
+    Args:
+        mains: of each side, the steps' main outputs.
+        fits: bool, which pairs are looked at.
+        signatures, looked: id of an array -> its signature, its probed values.
+        own: of each side, whether a step applies an activation itself.
+    """
+    found = np.zeros(fits.shape, np.float32)
+    shapes: dict = {}
+    for j, array in enumerate(mains[1]):
+        if array is not None:
+            shapes.setdefault(array.shape, []).append(j)
+    others = np.array([np.zeros(4) if array is None else
+                       signatures[id(array)] for array in mains[1]])
+    for i, mine in enumerate(mains[0]):
+        columns = np.flatnonzero(fits[i])
+        if not columns.size:
+            continue
+        near = np.where(alike(signatures[id(mine)], others), 2.0, np.where(
+            own[0][i] != own[1], -np.inf, 0.0))
+        same = [j for j in shapes.get(mine.shape, ()) if fits[i, j]]
+        for j, far in zip(same, finite_distances(
+                [looked[id(mains[1][j])] for j in same], looked[id(mine)])):
+            forbidden = far > NEAR and own[0][i] != own[1][j]
+            near[j] = -np.inf if forbidden else (
+                4 if far < 1e-6 else 3 if far < NEAR else 1 if far < 0.3
+                else 0)
+        found[i, columns] = near[columns]
+    return found
+
+
+def _linked(a, b, fits, linked, known):
+    """5 where modules' parameters are pairs, -5 where they are others'."""
+    modules = [[None if step.source == TAP else step.module
+                for step in trace.steps] for trace in (a, b)]
+    taken = [np.array([module in those for module in side], bool)
+             for side, those in zip(modules, known)]
+    return np.where(fits, np.where(_pairs_of(linked, *modules), 5, np.where(
+        taken[0][:, None] & taken[1], -5, 0)), 0).astype(np.float32)
+
+
+def _pairs_of(linked, first, second):
+    """Which words of two lists are linked: bool, a row for each first."""
+    found = np.zeros((len(first), len(second)), bool)
+    places: tuple[dict, dict] = ({}, {})
+    for place, side in zip(places, (first, second)):
+        for i, word in enumerate(side):
+            place.setdefault(word, []).append(i)
+    for one, two in linked:
+        if one in places[0] and two in places[1]:
+            found[np.ix_(places[0][one], places[1][two])] = True
+    return found
 
 
 def _links(a, b, parameters):
@@ -129,9 +166,7 @@ def _convolutions(a, b, linked):
     and padding make of the size."""
     which = [[step.module if "conv" in step.kind.lower() else ""
               for step in trace.steps] for trace in (a, b)]
-    return np.array([[(one, two) in linked for two in which[1]]
-                     for one in which[0]], bool).reshape(
-                         len(a.steps), len(b.steps))
+    return _pairs_of(linked, *which)
 
 
 def _in_order(score):

@@ -36,9 +36,12 @@ def signature(array):
 
 
 def alike(first, second):
-    """Whether two signatures may be those of the same values."""
-    scale = np.maximum(np.abs(first).max(), np.abs(second).max())
-    return bool(np.all(np.abs(first - second) <= NEAR * scale))
+    """Whether two signatures may be those of the same values.
+
+    The second may be several, [n 4]; then so is the answer, [n].
+    """
+    scale = np.maximum(np.abs(first).max(), np.abs(second).max(-1))
+    return (np.abs(first - second) <= NEAR * scale[..., None]).all(-1)
 
 
 def is_constant(signature):

@@ -65,15 +65,23 @@ def likeness(names, others):
     lengths = [np.square(t).sum(1) for t in tables]
     whole = lengths[0][:, None] + lengths[1] - inner
     alike = inner / np.maximum(whole, 1)
-    for i, (_, mine) in enumerate(split[0]):
-        for j, (_, other) in enumerate(split[1]):
-            if mine == other:
-                alike[i, j] = alike[i, j] * 0.7 + 0.3
-            elif mine and other and mine[0] == other[0]:
-                alike[i, j] = alike[i, j] * 0.7 + 0.2
-            else:
-                alike[i, j] *= 0.7
+    same, first = (np.equal.outer(*codes(*(
+        [key(numbers) for _, numbers in side] for side in split)))
+        for key in (tuple, lambda numbers: tuple(numbers[:1])))
+    some = np.logical_and.outer(*(
+        np.array([bool(numbers) for _, numbers in side], bool)
+        for side in split))
+    alike *= 0.7
+    alike += np.where(same, 0.3, np.where(first & some, 0.2, 0))
     return alike
+
+
+def codes(*sides):
+    """Values of several lists as numbers, equal where they are: an array each.
+    """
+    known = {value: code for code, value in enumerate(
+        dict.fromkeys(value for side in sides for value in side))}
+    return [np.array([known[value] for value in side], int) for side in sides]
 
 
 def family(kind):

@@ -9,6 +9,9 @@ import numpy as np
 
 from parity.numerics.comparator import relative_error
 
+#: How many numbers finite_distances looks at together.
+AT_ONCE = 2**20
+
 
 def reals(array):
     """Complex numbers as [… 2], the real and the imaginary part; others as
@@ -54,3 +57,21 @@ def finite_distance(actual, expected):
     if scale == 0:
         return 0.0 if gap == 0 else math.inf
     return gap / scale
+
+
+def finite_distances(several, expected):
+    """finite_distance of each of several vectors of one length: a list."""
+    if not several or any(each.dtype.kind == "c"
+                          for each in (*several, expected)):
+        return [finite_distance(each, expected) for each in several]
+    found, most = [], max(1, AT_ONCE // max(1, expected.size))
+    for first in range(0, len(several), most):
+        actual = np.stack(several[first:first + most]).astype(np.float64)
+        finite = np.isfinite(actual) & np.isfinite(expected)
+        gap, scale = (np.sqrt(np.square(np.where(finite, each, 0)).sum(-1))
+                      for each in (actual - expected, expected))
+        found += np.where(
+            ~finite.any(-1), math.inf, np.where(
+                scale > 0, gap / np.where(scale > 0, scale, 1), np.where(
+                    gap > 0, math.inf, 0.0))).tolist()
+    return found
