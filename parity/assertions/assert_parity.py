@@ -13,12 +13,11 @@ here.
 import collections.abc
 import dataclasses
 import math
-import numbers
 from typing import Any
 
 import numpy as np
 
-from parity_io.errors import InputError, one_of
+from parity_io.errors import InputError, is_real, one_of
 from parity.assertions.arrays import as_array
 from parity.assertions.message import (
     Differences, NamedDifference, hint_of, table, worst_index)
@@ -43,7 +42,8 @@ def assert_parity(actual: Any, expected: Any, dtype: Any = None, *,
             given; in 16 bits twice the own error and 2 eps, and 4 eps where it
             is not given. By default the dtype of ``expected``.
         name: the name of ``actual`` in the message.
-        limit: the largest relative error, instead of the dtype's.
+        limit: the largest relative error, from 0 to 1, instead of the
+            dtype's.
         own: what NumPy itself computes in ``dtype``, nested like ``expected``.
         zero_scale: for one array that is zero by mathematics: the scale that
             the limit is relative to.
@@ -75,16 +75,16 @@ def compared(actual, expected, dtype=None, *, name="", limit=None, own=None,
     if dtype is not None:
         dtype = dtype_name(dtype)
     if limit is not None and not (
-            isinstance(limit, numbers.Real)
-            and 0 <= float(limit) < math.inf):
+            is_real(limit) and 0 <= float(limit) <= 1):
         raise InputError(
-            f"limit {limit!r} is not a limit; give a number, 0 or larger.")
+            f"limit {limit!r} is not a relative error; give a number from 0 "
+            "to 1.")
     if zero_scale is not None:
         if _kind(expected) != "array":
             raise InputError(
                 "zero_scale is for one array, not for a nest; compare the "
                 "arrays that are zero by themselves.")
-        if not zero_scale > 0:
+        if not (is_real(zero_scale) and 0 < zero_scale < math.inf):
             raise InputError(
                 f"zero_scale {zero_scale!r} is not a scale; give a number "
                 "greater than 0.")

@@ -36,7 +36,7 @@ class Probabilities:
     renormalised: bool = True
 
     def __post_init__(self):
-        if not (is_real(self.temperature) and self.temperature > 0
+        if not (is_real(self.temperature) and 0 < self.temperature < np.inf
                 and is_whole(self.top_k) and self.top_k >= 0
                 and is_real(self.top_p) and 0 < self.top_p <= 1
                 and isinstance(self.renormalised, bool)):
@@ -141,11 +141,16 @@ def nats(logits_a: Any, logits_b: Any, ids: Any, counted: Any = None,
             f"of {list(ids.shape)} do not belong together; give [B T V] twice "
             "and [B T].")
     counted = np.ones(ids.shape, bool) if counted is None else (
-        _array(counted, "counted").astype(bool))
+        _array(counted, "counted"))
     if counted.shape != ids.shape:
         raise InputError(
             f"counted has shape {list(counted.shape)} and ids "
             f"{list(ids.shape)}; say of each id whether it counts.")
+    if not ((counted == 0) | (counted == 1)).all():
+        raise InputError(
+            "counted has values beside 0 and 1; give true or false for each "
+            "id.")
+    counted = counted.astype(bool)
     if not counted.any():
         raise InputError(
             "no place counts; let one of counted [B T] be true.")

@@ -34,7 +34,7 @@ def invariance(
 
     The first step that parts is named, and of a cache the tokens and the
     cause. Exit status: 0 the same to the bit or within rounding, 1 wrong in
-    some way, 2 usage, 4 nothing was compared, or not all that was asked for.
+    some way, 2 usage, 4 nothing was compared, or not all that was named.
     """
     from parity.invariants import asking
     with told_plainly():

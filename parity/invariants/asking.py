@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from parity_io.errors import InputError, one_of
+from parity_io.errors import InputError, is_whole, one_of
 from parity.comparison.result import describe
 from parity.invariants import batches, caches
 from parity.invariants.arguments import Call
@@ -27,8 +27,9 @@ def invariance(model: Any, *inputs: Any, ways: Sequence[str] | None = None,
         model: a torch.nn.Module, a Keras layer or model, an nnx.Module or an
             mlx.nn.Module.
         inputs, keywords: its arguments, with a batch of at least one row.
-        ways: those of WAYS to try; by default those of batches, and those of
-            caches if the model takes what it kept.
+        ways: those of WAYS to try. One that is named and cannot be asked
+            makes the verdict incomplete; by default those of batches and of
+            caches that the model can be asked.
         pad_id: the token that is padding; by default the config's, else 0.
         step: a function of (model, place, state, *inputs, **keywords), which
             has the model read the one token at this place, with the state of
@@ -42,10 +43,20 @@ def invariance(model: Any, *inputs: Any, ways: Sequence[str] | None = None,
         bit, within rounding, or wrong.
 
     Raises:
-        InputError: a way is unknown, no argument is of a batch, or a cache is
-            asked for and it is not known how the model keeps one.
+        InputError: a way is unknown or none is given, pad_id is no id, no
+            argument is of a batch, or a cache is asked for and it is not known
+            how the model keeps one.
     """
-    named = [one_of(way, WAYS, "way") for way in ways or ()]
+    named = [] if ways is None else [
+        one_of(way, WAYS, "way") for way in ways]
+    if ways is not None and not named:
+        raise InputError(
+            f"no way is given; choose from {', '.join(WAYS)}, or leave ways "
+            "out.")
+    if pad_id is not None and not (
+            is_whole(pad_id) and 0 <= pad_id < 2**31):
+        raise InputError(
+            f"pad_id is {pad_id!r}; give the id of a token, 0 or more.")
     asked = named or [*batches.WAYS, CACHE]
     cached = [*CACHED] if CACHE in asked else [
         way for way in CACHED if way in asked]
@@ -55,7 +66,7 @@ def invariance(model: Any, *inputs: Any, ways: Sequence[str] | None = None,
     if "use_cache" in call.takes:
         call.keywords.setdefault("use_cache", False)
     base = call.first()
-    found, notes = batches.responses(
+    found, notes, left = batches.responses(
         call, base, [way for way in batches.WAYS if way in asked],
         pad_id or 0)
     keeping = None
@@ -66,8 +77,10 @@ def invariance(model: Any, *inputs: Any, ways: Sequence[str] | None = None,
         if named or step:
             raise
         keeping = None
-        notes.append(f"not asked with a cache: {error}")
+        left[CACHE] = f"not asked with a cache: {error}"
     if keeping:
-        more, remarks = caches.responses(keeping, cached)
-        found, notes = found + more, notes + remarks
-    return Responses(found, describe(base), base.notes + notes)
+        more, kept_back = caches.responses(keeping, cached)
+        found, left = found + more, left | kept_back
+    return Responses(
+        found, describe(base), [*base.notes, *notes, *left.values()],
+        [words for way, words in left.items() if way in named])

@@ -57,7 +57,8 @@ class Way:
 
 
 def responses(call: Call, base: Trace, ways: Sequence[str],
-              pad_id: int) -> tuple[list[Response], list[str]]:
+              pad_id: int) -> tuple[
+                  list[Response], list[str], dict[str, str]]:
     """Ask a model in other batches, and padded.
 
     Args:
@@ -66,20 +67,21 @@ def responses(call: Call, base: Trace, ways: Sequence[str],
         pad_id: the token that is padding.
 
     Returns:
-        A list of Responses; and notes, a sentence each.
+        A list of Responses; notes, a sentence each; and {way: why it could
+        not be asked}.
     """
     call.second, call.rowless = _axes(call, base)
-    found, notes = [], []
+    found, notes, left = [], [], {}
     for name in ways:
         asked = [*_ways(call, name, pad_id)]
         if not asked:
-            notes.append(_not_asked(name))
+            left[name] = _not_asked(name)
         elif name == ALONE and len(asked) < call.rows:
             notes.append(f"asked alone were the first "
                          f"{plural(len(asked), 'row')} of "
                          f"{call.rows}.")
         found += [_response(call, base, way) for way in asked]
-    return found, notes
+    return found, notes, left
 
 
 def _axes(call, base):

@@ -31,23 +31,24 @@ def responses(keeping, ways=CACHED):
         ways: of CACHED.
 
     Returns:
-        A list of Responses; and notes, a sentence each.
+        A list of Responses; and {way: why it could not be asked, or not in
+        whole}.
     """
-    found, notes, asker = [], [], Asker(keeping)
+    found, left, asker = [], {}, Asker(keeping)
     for name in ways:
         asked = []
         try:
             every = uses(keeping, name)
         except NotAsked as reason:
-            notes.append(f"not asked {name}: {reason}.")
+            left[name] = f"not asked {name}: {reason}."
             continue
         for use in every:
             try:
                 asked.append(asker.response(use, name))
             except NotAsked as reason:
-                notes.append(f"not asked {use.words}: {reason}.")
+                left[name] = f"not asked {use.words}: {reason}."
         found += _together(asked)
-    return found, list(dict.fromkeys(notes))
+    return found, left
 
 
 class Asker:

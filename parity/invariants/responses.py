@@ -61,11 +61,14 @@ class Responses:
         responses: one Response a way.
         model: framework, versions, precision, dtype, as a trace has them.
         notes: remarks, a sentence each.
+        left: those of the notes that say why a way that was named could not
+            be asked.
     """
 
     responses: list
     model: dict
     notes: list = dataclasses.field(default_factory=list)
+    left: list = dataclasses.field(default_factory=list)
 
     @property
     def verdict(self):
@@ -73,9 +76,9 @@ class Responses:
         was asked could be compared."""
         worst = max((each.verdict for each in self.responses),
                     key=VERDICTS.index, default=NOTHING)
-        if worst not in (WRONG, NOTHING) and any(
+        if worst not in (WRONG, NOTHING) and (self.left or any(
                 each.verdict == NOTHING or each.left_out
-                for each in self.responses):
+                for each in self.responses)):
             return INCOMPLETE
         return worst
 

@@ -147,8 +147,10 @@ def test_a_dtype_is_named_in_any_way(dtype):
 
 @pytest.mark.parametrize("keywords, words", [
     ({"dtype": "float8"}, "dtype 'float8' is unknown"),
-    ({"limit": -1}, "limit -1 is not a limit"),
-    ({"limit": math.nan}, "is not a limit"),
+    ({"limit": -1}, "limit -1 is not a relative error"),
+    ({"limit": math.nan}, "is not a relative error"),
+    ({"limit": 3}, "from 0 to 1"), ({"limit": True}, "from 0 to 1"),
+    ({"zero_scale": math.inf}, "is not a scale"),
     ({"own": [1.0]}, "own is not nested like expected"),
     ({"own": np.ones(2), "dtype": "float32"}, "has shape \\[2\\]"),
     ({"zero_scale": 0}, "is not a scale"),

@@ -74,6 +74,7 @@ def test_a_logit_that_is_no_number(logit):
     ((LOGITS, LOGITS, IDS * 1.0), "an id is none of 4"),
     ((LOGITS, LOGITS, IDS, [[0, 0, 0]]), "no place counts"),
     ((LOGITS, LOGITS, IDS, [1, 0, 1]), r"counted has shape \[3\]"),
+    ((LOGITS, LOGITS, IDS, np.full(np.shape(IDS), np.nan)), "beside 0 and 1"),
     ((LOGITS, LOGITS, "the"), "ids is of type str"),
     ((LOGITS, LOGITS, [[0], [1, 2]]), "rows of several lengths")])
 def test_what_is_refused(given, words):
@@ -81,6 +82,7 @@ def test_what_is_refused(given, words):
         parity.nats(*given)
     for wrong in ({"temperature": 0}, {"top_k": -1}, {"top_p": 0},
                   {"temperature": math.nan}, {"temperature": "1"},
+                  {"temperature": math.inf},
                   {"top_k": 2.5}, {"renormalised": "no"}):
         with pytest.raises(InputError, match="is no way to choose"):
             Probabilities(**wrong)

@@ -4,6 +4,7 @@ import pytest
 
 import parity
 from parity_io.errors import InputError
+from parity.comparison.result import INCOMPLETE
 from parity.invariants.responses import BITWISE, ROUNDING, WRONG
 from parity.invariants.shown_masks import difference
 from parity_tests.support.causal import causal, ids
@@ -75,6 +76,26 @@ def test_a_model_without_a_cache():
     assert "not asked with a cache: Linear takes no" in responses.notes[-1]
     with pytest.raises(InputError, match="takes no past_key_values"):
         parity.invariance(torch.nn.Linear(4, 4), x, ways=["cache"])
+
+
+def test_what_is_named_and_cannot_be_asked():
+    """It is not all that was named; what was not named is a note alone."""
+    import torch
+    x = torch.ones(2, 3, 4)
+    x[1] *= 2
+    for ways, verdict, status in (
+            (["twice", "right"], INCOMPLETE, 4), (["twice"], BITWISE, 0),
+            (None, BITWISE, 0)):
+        responses = parity.invariance(torch.nn.Linear(4, 4), x, ways=ways)
+        assert (responses.verdict, responses.status) == (verdict, status)
+
+
+@pytest.mark.parametrize("settings", [
+    {"pad_id": wrong} for wrong in (
+        "x", object(), float("nan"), 2.0, True, -1, 10**23)] + [{"ways": []}])
+def test_settings_that_are_none(settings):
+    with pytest.raises(InputError):
+        parity.invariance(causal(), *ids()[0], **settings)
 
 
 def test_what_is_wrong_with_a_mask():
