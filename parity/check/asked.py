@@ -15,11 +15,16 @@ from parity.check.canary import canary
 def settings(bench):
     """Full precision set: (what was set, by name; the devices).
 
+    A NotChecked where the framework computes on no device.
+
     Raises:
         TypeError: the port answered something else.
     """
     precision = plain(bench.engine.set_precision(), "set_precision")
     there = bench.engine.devices()
+    if there == []:
+        return ports.NotChecked(
+            bench.engine.NAME, "its framework computes on no device here")
     if not isinstance(there, list) or "cpu" not in there or not all(
             isinstance(name, str) for name in there):
         raise TypeError(f"devices returned {there!r}, not a list of names "
