@@ -7,6 +7,7 @@ import json
 
 from parity_io.errors import InputError
 from parity import ports, out_of_memory
+from parity.check import manners
 from parity.check.runners import arrays_by_name, compare_steps
 from parity.check.shelf import take
 from parity.check.canary import canary
@@ -25,6 +26,7 @@ def settings(bench):
     if there == []:
         return ports.NotChecked(
             bench.engine.NAME, "its framework computes on no device here")
+    manners.begun(bench.engine)
     if not isinstance(there, list) or "cpu" not in there or not all(
             isinstance(name, str) for name in there):
         raise TypeError(f"devices returned {there!r}, not a list of names "

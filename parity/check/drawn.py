@@ -41,11 +41,14 @@ SIZES = {"d_model": (12, 16, 22), "n_heads": (1, 2, 3, 4), "d_ff": (5, 12, 21),
 
 #: What a size is where it is large, or one more: field or axis -> number.
 FAR = {"rows": 32, "source": 256, "target": 2048, "layers": 12, "d_head": 128,
-       "source_vocab": 2**17, "d_ff": 2048, "n_heads": 16, "d_model": 512}
+       "source_vocab": 2**17 + 1, "d_ff": 2048, "n_heads": 16, "d_model": 512}
 CARDS = *FAR, "", "", ""
 
 #: Which of these only one of the stacks has, so that a model has both.
 OF_A_STACK = "source", "target", "layers", "source_vocab"
+
+#: And which are compared in float64 alone: they take long, or pile errors up.
+EXACT = "target", "layers", "source_vocab"
 
 #: What else a model is drawn by: field -> values.
 NUMBERS = {
@@ -62,8 +65,8 @@ KEY = 3, 2**32 - 1
 APART = 2**20
 
 #: The dtypes of ids, and in which order their bytes and places lie.
-IDS = ("int64", "int32", "int16", "uint8", "uint16", "uint32", "uint64", ">i4",
-       ">i8")
+IDS = ("int64", "int32", "int16", "int8", "uint8", "uint16", "uint32",
+       "uint64", ">i4", ">i8")
 ORDERS = "C", "F"
 
 #: Of training and of searches: field -> values; a zero is among most.
@@ -75,8 +78,8 @@ TRAININGS = {
 SEARCHES = {
     "beam": (1, 2, 5, 21), "alpha": (0.0, 0.6, 1.0, 1.7),
     "min_tokens": (1, 3),
-    "no_repeat_ngram": (0, 1, 2), "temperature": (1.0, 0.3, 3.0, 12.0),
-    "top_k": (0, 1, 5, 33), "top_p": (1.0, 0.3, 0.8),
+    "no_repeat_ngram": (0, 1, 2), "temperature": (1.0, 0.3, 3.0, 30.0),
+    "top_k": (0, 1, 5, 33), "top_p": (1.0, 0.3, 0.8, 0.05),
     "seed": (0, 2**40 + 7)}
 
 #: How many tokens an answer has beside those that it must have, and the most
@@ -165,8 +168,9 @@ class DrawnModel:
 
     @property
     def dtypes(self):
-        """In which it is compared: float32 where no size and value is odd."""
-        return BOTH[:1] if self.scaled or self.far or self.short else BOTH
+        """In which it is compared: float32 where no value is odd."""
+        return BOTH[:1] if (
+            self.scaled or self.short or self.far in EXACT) else BOTH
 
     @functools.cached_property
     def weights(self):
@@ -176,7 +180,9 @@ class DrawnModel:
                   for again in range(kinks.MOST_SEEDS))
         if self.gradients:
             return kinks.suited(
-                self.config, self.gradients, self.dtypes[-1], probes)[1]
+                self.config, self.gradients, [
+                    dtype for dtype in self.dtypes
+                    if dtype in self.gradients.tiers][-1], probes)[1]
         arrays = next(probes)
         if not self.scaled:
             return arrays
@@ -256,14 +262,15 @@ class DrawnModel:
     def gradients(self):
         """The Case of each gradient, without some values; or None.
 
-        What is kept of few values is multiplied, as is its rounding.
+        What is kept of few values is multiplied, as is its rounding; and of
+        many ReLUs some are decided by it in float32.
         """
         if self.costly or self.scaled or self.short:
             return None
         few = self.config.dropout > 0.5
         return Case("gradients", "transformer", (*self.batch, self.labels),
                     kind="gradients", key=self.deal("key", (KEY, None)),
-                    tiers=BOTH[:1] if few else BOTH)
+                    tiers=BOTH[:1] if few or self.far else BOTH)
 
     @property
     def run(self):
@@ -272,9 +279,9 @@ class DrawnModel:
         _, source, target = self.shape
         words = deal.several(transformer_contract.training.CHOICES | {
             "masks": ("named",)}) | deal.several(TRAININGS)
-        deep = self.far == "layers"
-        if deep or self.gradients is None or not training_runs.go_together(
-                dataclasses.asdict(config) | words):
+        if (self.far in EXACT or self.gradients is None
+                or not training_runs.go_together(
+                    dataclasses.asdict(config) | words)):
             return None
         if words["optimizer"] == "adam":
             words["weight_decay"] = 0.0
@@ -308,9 +315,9 @@ class DrawnModel:
         first, second, third, *several = others
         words |= {
             "bos_id": deal("bos", (first, others[-1])),
-            "eos_id": deal("eos", (second, others[-2])),
+            "eos_id": deal("eos", (second, others[-2], first)),
             "prompt": deal("prompt", ((), (third,), tuple(several[:3]))),
-            "forced_bos_id": deal("forced bos", (None, first)),
+            "forced_bos_id": deal("forced bos", (None, third)),
             "forced_eos_id": deal("forced eos", (None, second)),
             "suppress_tokens": deal("suppressed", ((), tuple(several[1:3]))),
             "begin_suppress_tokens": deal("not first", ((), (others[-3],))),
@@ -364,13 +371,15 @@ def sizes_of(deal):
     Where a length is far, or a model is deep, all else is small.
     """
     sizes = deal.several(SIZES)
-    length = deal("length", (4, 7, 8, 13))
+    length = deal("length", (4, 7, 8, 18))
     shape = {"rows": deal("rows", ROWS), "source": length, "target": {
         "equal": length, "shorter": length // 2, "longer": length + 3,
         "one": 1}[deal("lengths", LENGTHS)]}
     sizes["d_head"] = deal("d_head", (4, 5, 8))
     far = deal.number and Deal(deal.seed, deal.number - 1)("far", CARDS) or ""
     size = far and FAR[far] + (1 + (far == "d_model")) * deal("past", (0, 1))
+    if far:  # so that it has gradients
+        shape["target"] = max(shape["target"], ENOUGH)
     if far in ("source", "target", "layers"):
         shape["rows"] = sizes["n_heads"] = 1
     if far == "layers":

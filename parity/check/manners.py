@@ -11,10 +11,14 @@ import functools
 import gc
 import importlib
 import locale
+import logging
 import os
 import pickle
 import random
+import signal
+import socket
 import sys
+import tempfile
 import threading
 import warnings
 
@@ -31,6 +35,17 @@ PRESET = "lesson"
 
 KEY = np.array([5, 9], np.uint32)
 
+#: Numbers that a processor may be told to take for zero.
+SUBNORMAL = np.array([5e-324, 1e-310])
+
+#: What the check itself sets, or draws, while a port works.
+MOVED = ("Python's random numbers", "NumPy's random numbers", "random numbers",
+         "environment", "filters of warnings", "threads", "streams",
+         "threads of products", "garbage collection", "default dtype")
+
+#: Signals that a program may handle.
+HANDLED = signal.SIGINT, signal.SIGTERM
+
 
 def process():
     """What is global in a process: {what: value}."""
@@ -44,7 +59,17 @@ def process():
         "decimals": repr(decimal.getcontext()),
         "Python's random numbers": random.getstate(),
         "NumPy's random numbers": pickle.dumps(np.random.get_state()),
-        "NumPy's errors": np.geterr(), "NumPy's print": np.get_printoptions()}
+        "NumPy's errors": np.geterr(), "NumPy's print": np.get_printoptions(),
+        "numbers near zero": bool((SUBNORMAL * np.ones(2)).any()),
+        "hooks of Python": (sys.excepthook, sys.displayhook, sys.gettrace(),
+                            sys.getprofile(), threading.excepthook),
+        "streams": (sys.stdin, sys.stdout, sys.stderr),
+        "switching of threads": sys.getswitchinterval(),
+        "signals": [signal.getsignal(each) for each in HANDLED],
+        "temporary folder": tempfile.tempdir,
+        "time of sockets": socket.getdefaulttimeout(),
+        "logging": (logging.root.level, logging.root.manager.disable,
+                    list(logging.root.handlers))}
 
 
 def torch_state():
@@ -63,7 +88,15 @@ def torch_state():
                  torch.backends.cudnn.allow_tf32),
         "determinism": torch.are_deterministic_algorithms_enabled(),
         "oneDNN": torch.backends.mkldnn.enabled,
-        "anomalies": torch.is_anomaly_enabled()}
+        "anomalies": (torch.is_anomaly_enabled(),
+                      torch.is_anomaly_check_nan_enabled()),
+        "fast path of attention": torch.backends.mha.get_fastpath_enabled(),
+        "kernels of attention": (
+            torch.backends.cuda.flash_sdp_enabled(),
+            torch.backends.cuda.mem_efficient_sdp_enabled(),
+            torch.backends.cuda.math_sdp_enabled()),
+        "fresh memory": torch.utils.deterministic.fill_uninitialized_memory,
+        "threads between operations": torch.get_num_interop_threads()}
 
 
 def keras_state():
@@ -71,14 +104,19 @@ def keras_state():
     keras = importlib.import_module("keras").config
     state = {"default dtype": keras.floatx(), "epsilon": keras.epsilon(),
              "order of axes": keras.image_data_format(),
-             "policy of dtypes": keras.dtype_policy().name}
+             "policy of dtypes": keras.dtype_policy().name,
+             "tracebacks": keras.is_traceback_filtering_enabled(),
+             "flash attention": keras.is_flash_attention_enabled(),
+             "logging": keras.is_interactive_logging_enabled()}
     if keras.backend() == "tensorflow":
         config = importlib.import_module("tensorflow").config
         state |= {
             "TF32": config.experimental.tensor_float_32_execution_enabled(),
             "threads": (config.threading.get_intra_op_parallelism_threads(),
                         config.threading.get_inter_op_parallelism_threads()),
-            "eager": config.functions_run_eagerly()}
+            "eager": config.functions_run_eagerly(),
+            "soft placement": config.get_soft_device_placement(),
+            "compiler": config.optimizer.get_jit()}
     return state
 
 
@@ -87,10 +125,21 @@ def jax_state():
     return dict(importlib.import_module("jax").config.values)
 
 
-STATES = {"torch": torch_state, "keras": keras_state, "jax": jax_state}
+def mlx_state():
+    """What is global in MLX."""
+    mlx = importlib.import_module("mlx.core")
+    return {"default device": repr(mlx.default_device()),
+            "random numbers": [
+                np.array(each).tobytes() for each in mlx.random.state]}
 
-#: What a framework itself changes: Keras draws the seeds of first values.
-CHANGED = {"keras": ("Python's random numbers",)}
+
+STATES = {"torch": torch_state, "keras": keras_state, "jax": jax_state,
+          "mlx": mlx_state}
+
+#: What a framework itself changes, of a port's functions: Keras and MLX draw
+#: for first values, and MLX's numbers cannot be put back.
+CHANGED = {"keras": {"Python's random numbers": ("build", "train_step")},
+           "mlx": {"random numbers": ("build", "train_step")}}
 
 
 def unusual(engine):
@@ -162,13 +211,27 @@ class Guest:
 
 def state(engine):
     """What is global: {what: value}."""
-    every = {**process(), **STATES.get(engine.NAME, dict)()}
-    return {what: value for what, value in every.items()
-            if what not in CHANGED.get(engine.NAME, ())}
+    return {**process(), **STATES.get(engine.NAME, dict)()}
+
+
+#: What was global when a port began to work here: {its name: {what: value}}.
+BEGAN: dict = {}
+
+
+def begun(engine):
+    """Note what is global before a port works, its precision being set."""
+    BEGAN.setdefault(engine.NAME, state(engine))
 
 
 def manners(engine):
-    """Of what computes forward."""
+    """Of what computes forward.
+
+    What is left behind once is seen beside what a port began with.
+    """
+    now = state(engine)
+    for what, value in BEGAN.get(engine.NAME, {}).items():
+        if what not in MOVED:
+            yield f"{what} since it began", value == now[what]
     yield from asked_of(engine, Guest(engine), "answers")
 
 
@@ -199,7 +262,8 @@ def asked_of(engine, guest, which):
         first = function()
         after = state(engine)
         for what, value in before.items():
-            yield f"{what} after {name}", value == after[what]
+            if name not in CHANGED.get(engine.NAME, {}).get(what, ()):
+                yield f"{what} after {name}", value == after[what]
         yield from owned(name, first, function)
     yield "inputs and weights unchanged", all(
         array.tobytes() == given[name].tobytes()
