@@ -96,7 +96,11 @@ def pytest_generate_tests(metafunc):
 
 
 def drawn(seed, item):
-    """Whether a test is run: each that is not long, and a sample of those."""
+    """Whether a test is run: each that is not long, those of the long that are
+    quick of a port, and a sample of the others."""
+    quick = item.get_closest_marker("quick")
+    if quick and port_of(item) in quick.args:
+        return True
     mark = item.get_closest_marker("long")
     number = zlib.crc32(f"{seed} {item.nodeid}".encode())
     share = THIN * mark.args[0] if mark and mark.args else SHARE

@@ -167,7 +167,7 @@ def optimizer_steps(engine, training, d_model, weights, gradients, device):
             [engine.to_native(g, device) for g in arrays], training.clip_norm)
         settings = optimizer.settings(step)
         steps[f"norm, step {step}"] = engine.to_numpy(norm)
-        steps[f"rate, step {step}"] = np.asarray(settings[0])
+        steps[f"rate, step {step}"] = np.asarray(settings[0], arrays[0].dtype)
         for i, gradient in enumerate(clipped):
             weights[i], *moments[i] = optimizer.update(
                 weights[i], gradient, *moments[i], *settings)

@@ -81,6 +81,18 @@ def like_the_reference(*forms, trained=False):
     return decorate
 
 
+def quick(*others):
+    """A mark of a test that `make test` always runs, of PyTorch and MLX.
+
+    They are those that notice the most planted edits in a second, as many as
+    take a few seconds a port.
+
+    Args:
+        others: ports for which it is a part of a second too.
+    """
+    return pytest.mark.quick("torch", "mlx", *others)
+
+
 def limit(place, trained):
     """How much the array of a place may differ."""
     if place.startswith(FLOAT32):

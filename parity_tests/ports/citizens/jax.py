@@ -10,9 +10,10 @@ import optax
 import orbax.checkpoint
 from flax import nnx, serialization
 
-from impl_jax import Transformer
+from impl_jax import Transformer, engine
 from impl_jax.dropout import Dropout
 from impl_jax.layer_norm import LayerNorm
+from impl_jax.parameters import leaves
 
 NAME, PACKAGE, FRAMEWORK = "jax", "impl_jax", "import jax, flax.nnx"
 
@@ -125,6 +126,23 @@ def compiled(model):
             "vmap": by_rows, "remat": lambda *inputs: remat(model, *inputs)}
     return {way: lambda source, target, function=function: numpy(
         function(ids(source), ids(target))) for way, function in ways.items()}
+
+
+def second_derivative(model, loss, along):
+    """Of loss(model) by every weight, along a direction: arrays by name."""
+    graph, weights, rest = nnx.split(model, nnx.Param, ...)
+    direction = nnx.clone(model)
+    for weight in leaves(direction):
+        weight.set(jnp.asarray(along[weight.name]))
+
+    def slope(weights):
+        slopes = jax.grad(lambda weights: loss(
+            nnx.merge(graph, weights, rest)))(weights)
+        return sum(jnp.vdot(*pair) for pair in zip(*map(
+            jax.tree.leaves, (slopes, nnx.state(direction, nnx.Param)))))
+
+    return engine.export(nnx.merge(
+        graph, jax.jit(jax.grad(slope))(weights), rest))
 
 
 def loop(model, batches):

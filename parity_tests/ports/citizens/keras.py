@@ -94,6 +94,24 @@ def compiled(model):
         for way, function in ways.items()}
 
 
+def second_derivative(model, loss, along):
+    """Of loss(model) by every weight, along a direction: arrays by name."""
+    import tensorflow as tf
+    from impl_keras import engine
+    from impl_keras.gradients import value_and_gradients
+    from impl_keras.parameters import leaves
+    weights = list(leaves(model))
+    variables = [weight.get() for weight in weights]
+    with tf.GradientTape() as tape:
+        _, slopes = value_and_gradients(lambda: loss(model), variables)
+        slope = sum(tf.reduce_sum(each * engine.to_native(
+            weight.to_theirs(along[weight.name]), "cpu"))
+            for weight, each in zip(weights, slopes))
+    found = tape.gradient(slope, [variable.value for variable in variables])
+    return {weight.name: engine.ours(weight, tf.convert_to_tensor(each))
+            for weight, each in zip(weights, found)}
+
+
 def loop(model, batches):
     """Keras' own: compile, then a batch of pairs at a time."""
     model.compile("adam", keras.losses.SparseCategoricalCrossentropy(

@@ -10,9 +10,11 @@ import mlx.optimizers
 import numpy as np
 from mlx.utils import tree_flatten
 
-from impl_mlx import Transformer
+from impl_mlx import Transformer, engine
 from impl_mlx.dropout import Dropout
+from impl_mlx.gradients import standing_in, weights_of
 from impl_mlx.layer_norm import LayerNorm
+from impl_mlx.parameters import leaves
 
 NAME, PACKAGE, FRAMEWORK = "mlx", "impl_mlx", "import mlx.core, mlx.nn"
 
@@ -97,6 +99,23 @@ def compiled(model):
             lambda *inputs: model(*inputs), inputs=model.state)
     return {way: lambda source, target, function=function: numpy(
         function(ids(source), ids(target))) for way, function in ways.items()}
+
+
+def second_derivative(model, loss, along):
+    """Of loss(model) by every weight, along a direction: arrays by name."""
+    with engine.on("cpu"):
+        directions = [engine.to_native(weight.to_theirs(
+            along[weight.name]), "cpu") for weight in leaves(model)]
+
+        def of_weights(weights):
+            with standing_in(model, weights):
+                return loss(model)
+
+        def slope(weights):
+            return sum(mx.sum(each * direction) for each, direction in zip(
+                mx.grad(of_weights)(weights), directions))
+
+        return engine.exported(model, mx.grad(slope)(weights_of(model)))
 
 
 def loop(model, batches):

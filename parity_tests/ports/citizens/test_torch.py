@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from parity_io.errors import InputError
+from transformer_contract.config import CHOICES
 from transformer_contract.weights import probe_weights
 from parity import ports
 from parity.check import cases
@@ -41,6 +42,26 @@ def test_a_seed_repeats_what_is_dropped():
         answers.append(model(*ids()).detach().numpy())
     np.testing.assert_array_equal(answers[0], answers[1])
     assert np.abs(answers[0] - answers[2]).max() > 1e-3
+
+
+@pytest.mark.parametrize("word", CHOICES["positions"])
+def test_after_inference_mode_a_model_learns(word):
+    """What it keeps from there may be differentiated: the same gradient."""
+    from impl_torch import create
+    config = CONFIG.replace(positions=word)
+    batch, gradients = ids(config), []
+    for inferring in False, True:
+        model = create(config, seed=1).eval()
+        if inferring:
+            with torch.inference_mode():
+                found = model(*batch)
+            with torch.no_grad():
+                assert torch.equal(model(*batch), found)
+        (model(*batch)**2).sum().backward()
+        gradients.append({name: weight.grad.numpy() for name, weight
+                          in model.named_parameters()})
+    for name, array in gradients[0].items():
+        np.testing.assert_array_equal(gradients[1][name], array)
 
 
 def test_a_run_of_the_harness_leaves_mode_and_generator():

@@ -9,9 +9,10 @@ import safetensors.torch
 import torch
 from torch.nn import functional as F
 
-from impl_torch import Transformer
+from impl_torch import Transformer, engine
 from impl_torch.dropout import Dropout
 from impl_torch.layer_norm import LayerNorm
+from impl_torch.parameters import leaves
 
 NAME, PACKAGE, FRAMEWORK = "torch", "impl_torch", "import torch"
 
@@ -119,6 +120,17 @@ def compiled(model):
                 return numpy(function(ids(source), ids(target)))
         return run
     return {way: call(function) for way, function in ways.items()}
+
+
+def second_derivative(model, loss, along):
+    """Of loss(model) by every weight, along a direction: arrays by name."""
+    weights = list(leaves(model))
+    tensors = [weight.get() for weight in weights]
+    slopes = torch.autograd.grad(loss(model), tensors, create_graph=True)
+    slope = sum((each * engine.to_native(
+        weight.to_theirs(along[weight.name]), "cpu")).sum()
+        for weight, each in zip(weights, slopes))
+    return engine.exported(model, torch.autograd.grad(slope, tensors))
 
 
 def loop(model, batches):

@@ -12,7 +12,8 @@ from transformer_contract.training import TrainingConfig
 from transformer_contract.weights import probe_weights, select
 from parity.check import cases
 from parity_tests.support.conformance import (
-    BOTH, READABLE, SMALL, WORDS, batch_of, like_the_reference, model_of)
+    BOTH, READABLE, SMALL, WORDS, batch_of, like_the_reference, model_of,
+    quick)
 
 pytestmark = pytest.mark.long
 
@@ -34,10 +35,17 @@ PLACES = 2**24 + 2
 
 TRAINING = TrainingConfig(warmup_steps=3, clip_norm=0.5, seed=11)
 
+#: How many words a large vocabulary has: more than 17 bits count.
+LEXICON = 2**17 + 5
+
+#: A decoder alone, and of how many tokens its prompts are: 16 and one more.
+ALONE, PROMPTS = SMALL.replace(stacks="decoder", tied="output"), (16, 17)
+
 #: What is padding if only 16 bits of it are looked at.
 ALIAS = 2**16 + SMALL.pad_id
 
 
+@quick()
 @like_the_reference(READABLE)
 def test_tokens_of_a_whole_block(engine):
     """As many tokens as a block has, and one more."""
@@ -51,6 +59,7 @@ def test_tokens_of_a_whole_block(engine):
         yield f"greedy, {name}", array
 
 
+@quick()
 @like_the_reference(READABLE)
 def test_words_above_255(engine):
     """Words beyond 255 that a search finds, in any way, and in one token."""
@@ -80,6 +89,7 @@ def test_gradients_and_searches_three_times(engine):
             yield f"{name}, {count}", array
 
 
+@quick()
 @like_the_reference(*BOTH, trained=True)
 def test_training_on_long_targets(engine):
     """Steps of training on words beyond 255, longer than a block."""
@@ -157,6 +167,19 @@ def test_one_token(engine):
             yield f"{method}, {name}", array
 
 
+@like_the_reference(*BOTH)
+def test_long_prompts(engine):
+    """What a decoder alone continues, cached and not."""
+    model = engine.build("transformer", ALONE, probe_weights(ALONE, 3))
+    for length in PROMPTS:
+        for cached in (False, True):
+            for name, array in engine.generate(
+                    model, batch_of("prompt", 2, length).source,
+                    GenerationConfig(
+                        eos_id=0, max_tokens=3, cached=cached)).items():
+                yield f"{length}, {cached}, {name}", array
+
+
 @like_the_reference(READABLE)
 def test_dropout_in_two_shapes_and_none(engine):
     """Dropout by one key in two shapes, and none afterwards."""
@@ -169,10 +192,10 @@ def test_dropout_in_two_shapes_and_none(engine):
 
 @like_the_reference(READABLE)
 def test_words_above_16_bits(engine):
-    """More words than 16 bits count, their loss and its gradient."""
-    config = SMALL.replace(source_vocab=70_000, target_vocab=70_000)
+    """More words than 17 bits count, their loss and its gradient."""
+    config = SMALL.replace(source_vocab=LEXICON, target_vocab=LEXICON)
     model = engine.build("transformer", config, probe_weights(config, 3))
-    ids = np.array([[69_999, 40_000, 5], [ALIAS, 32_768, 255]])
+    ids = np.array([[LEXICON - 1, 40_000, 5], [ALIAS, 32_768, 255]])
     batch = Batch.of_ids(ids, ids[:, ::-1].copy(), config.pad_id)
     yield "output", engine.predict(model, *batch)
     loss, gradients = engine.gradients(model, *batch, batch.source)

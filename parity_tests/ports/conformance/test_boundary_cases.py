@@ -14,7 +14,7 @@ from transformer_contract.weights import probe_weights, select
 from parity import ports
 from parity.check import cases, golden, search_runs, training_runs
 from parity_tests.support.conformance import (
-    BOTH, READABLE, like_the_reference)
+    BOTH, READABLE, like_the_reference, quick)
 
 pytestmark = pytest.mark.long
 
@@ -61,6 +61,7 @@ def component(engine, name, path, config=CONFIG, weights=None):
     return engine.build(name, config, select(weights, f"{path}."))
 
 
+@quick("keras", "jax")
 @like_the_reference(READABLE)
 def test_activations(engine):
     """Activations far from zero, each value by itself."""
@@ -74,6 +75,7 @@ def test_activations(engine):
                 yield f"{word} of {place}", np.array([value])
 
 
+@quick("keras", "jax")
 @like_the_reference(READABLE)
 def test_positions_from_3(engine):
     """Several positions that do not begin at 0."""
@@ -83,23 +85,29 @@ def test_positions_from_3(engine):
         cases.ids("tokens", 2, 5, 9), start=3).items()
 
 
+@quick("keras")
 @like_the_reference(READABLE)
 def test_masks(engine):
     """Masks that are neither of padding nor causal, and a long memory."""
     x = cases.values("x", 2, 5, CONFIG.d_model)
     memory = cases.values("memory", 2, 300, CONFIG.d_model)
-    own, wide = (cases.values("mask", *shape) > 0 for shape in (
-        (2, 1, 5, 5), (2, CONFIG.n_heads, 5, 300)))
-    for name, path, inputs in (
-            ("encoder_layer", "encoder.layers.0", (x, own)),
-            ("decoder_layer", "decoder.layers.0", (x, memory, wide, own)),
-            ("multi_head_attention", "encoder.layers.0.self_attention",
-             (x, memory, wide))):
+    own, heads, wide = (cases.values("mask", *shape) > 0 for shape in (
+        (2, 1, 5, 5), (2, CONFIG.n_heads, 5, 5), (2, CONFIG.n_heads, 5, 300)))
+    for what, name, path, inputs in (
+            ("by row", "encoder_layer", "encoder.layers.0", (x, own)),
+            ("by head", "encoder_layer", "encoder.layers.0", (x, heads)),
+            ("by row", "decoder_layer", "decoder.layers.0",
+             (x, memory, wide, own)),
+            ("by head", "decoder_layer", "decoder.layers.0",
+             (x, memory, wide, heads)),
+            ("by head", "multi_head_attention",
+             "encoder.layers.0.self_attention", (x, memory, wide))):
         steps = engine.run(component(engine, name, path), *inputs,
                            **WHOLE.get(name, {}))
-        yield name, steps["output"]
+        yield f"{name}, {what}", steps["output"]
 
 
+@quick("keras", "jax")
 @like_the_reference(READABLE)
 def test_scores_below_a_finite_mask(engine):
     """Scores so low that a finite mask would be higher."""
@@ -118,6 +126,7 @@ def test_scores_below_a_finite_mask(engine):
     yield "weights", steps["weights"]
 
 
+@quick()
 @like_the_reference(READABLE)
 def test_lone_encoder(engine):
     """An encoder alone, whose source has another length than the target."""
@@ -150,6 +159,7 @@ def test_many_layers(engine):
     yield from found.items()
 
 
+@quick()
 @like_the_reference(READABLE)
 def test_dropout_on_one_token(engine):
     """Dropout where there is one token, at both ends."""
@@ -160,6 +170,7 @@ def test_dropout_on_one_token(engine):
         key=np.array([3, 7], np.uint32))["output"]
 
 
+@quick("keras")
 @like_the_reference(READABLE)
 def test_many_labels(engine):
     """A loss of more labels, and a mask of more places, than batches have."""
@@ -191,6 +202,7 @@ def test_repeated_calls(engine):
         yield f"call {count}", engine.predict(model, *batch)
 
 
+@quick()
 @like_the_reference(*BOTH, trained=True)
 def test_late_training_step(engine):
     """A late step of training, of more batches, rows and tokens than runs."""
@@ -211,6 +223,7 @@ def test_late_training_step(engine):
     yield from engine.export(trainer.model).items()
 
 
+@quick()
 @like_the_reference(*BOTH)
 def test_far_searches(engine):
     """Far rows, a seed of 63 bits, a wide beam, many tokens, near ties."""

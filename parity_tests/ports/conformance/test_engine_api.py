@@ -1,6 +1,7 @@
 """What an engine is asked beside models: settings, arrays, numbers, dtypes."""
 
 import contextlib
+import dataclasses
 import functools
 import importlib
 
@@ -14,8 +15,10 @@ from transformer_contract.training import TrainingConfig
 from transformer_contract.weights import initial_weights, probe_weights, select
 from parity import assert_parity, ports
 from parity.check import canary, cases, golden, manners
-from parity.numerics import dtypes
-from parity_tests.support.conformance import equal, holds, refuses
+from parity.check.runners import EngineRunner, Reference, compare_steps
+from parity.numerics import dtypes, rounding
+from parity.numerics.comparator import DIVERGENCE
+from parity_tests.support.conformance import equal, holds, quick, refuses
 
 pytestmark = pytest.mark.long
 
@@ -125,6 +128,7 @@ def installed(name):
             or ports.installed(name))
 
 
+@quick("keras")
 @pytest.mark.parametrize("dtype", (*dtypes.DTYPES, "int64", "bool"))
 def test_arrays_there_and_back(subject, dtype):
     """Every dtype, strides of any kind, no dimension."""
@@ -138,6 +142,7 @@ def test_arrays_there_and_back(subject, dtype):
         equal(what, found.ravel(), np.ravel(given))
 
 
+@quick()
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_numbers(subject, seed):
     """Keys and bits to the bit, at any seed; normals to rounding."""
@@ -186,6 +191,7 @@ def test_initial_weights(subject):
         equal(name, found[name], array)
 
 
+@quick()
 def test_dropout_at_the_border_of_the_rate(subject):
     """What is dropped where bits are exactly the rate's, and next to it.
 
@@ -259,6 +265,7 @@ def test_softmax_in_float32_rounds_once(subject, dtype):
           f"of {share} of all, not of more than {NEARLY_ALL}")
 
 
+@quick("keras")
 def test_native_masks(subject):
     """The framework's own: as many are kept, and others in every place."""
     dropout, theirs = (importlib.import_module(
@@ -273,10 +280,16 @@ def test_native_masks(subject):
     share = native["a"].mean()
     holds("share kept", abs(share - (1 - rate)) < 0.02,
           f"expected {1 - rate}, found {share}")
-    for what, other in ("another place", native["b"]), (
-            "the named masks", named["a"]):
-        share = (native["a"] != other).mean()
-        holds(f"differs from {what}", share > 0.3, f"in {share} of all")
+    for what, one, other in (
+            ("another place's", native["a"], native["b"]),
+            ("the named one", native["a"], named["a"]),
+            ("that of other rows", native["a"][1:], native["a"][:-1]),
+            ("that of other features", native["a"][:, 1:],
+             native["a"][:, :-1])):
+        share = (one != other).mean()
+        holds(f"a mask is not {what}", share > 0.3,
+              f"expected another in {2 * rate * (1 - rate):.2f} of all, found "
+              f"{share:.2f}")
     several = theirs.fold_in_each(key, ["a", "b", "c"])
     # JAX's own generator has one key for all places
     for draw in (dropout.kept, dropout.native_kept)[:1 + (
@@ -386,6 +399,37 @@ def test_training_on_one_token(subject):
         "transformer", config, golden.shipped("lesson")), TrainingConfig()),
         source, target)["loss"] for each in (subject, ports.engine("numpy")))
     np.testing.assert_allclose(found, expected, 1e-12, 0)
+
+
+@quick("keras")
+@pytest.mark.parametrize("dtype", dtypes.BOTH)
+def test_optimizer_in_each_precision(subject, dtype):
+    """Each of Adam's steps, which `parity check` compares in float64 alone."""
+    for case in cases.optimizer_cases():
+        every_step(subject, "complete", dtype, case)
+
+
+@pytest.mark.parametrize("dtype", ("bfloat16", "float16"))
+@pytest.mark.parametrize("preset", ("lesson", "vaswani2017_base"))
+def test_gradients_in_16_bits(subject, preset, dtype):
+    """Which `parity check` compares in float64 and float32 alone."""
+    config = at_test_size(PRESETS[preset])
+    every_step(subject, preset, dtype, dataclasses.replace(
+        cases.gradients_case(cases.padded_batch(config), config.pad_id),
+        tiers=cases.ALL_TIERS))
+
+
+def every_step(engine, preset, dtype, case):
+    """Fail where a step of a Case is farther off than its derived limit."""
+    config = at_test_size(PRESETS[preset])
+    reference = Reference(config, golden.shipped(preset), dtype)
+    steps = compare_steps(
+        EngineRunner(engine, config, reference.arrays, dtype).steps(
+            case, [rounding.rounded(x, dtype) for x in case.inputs]),
+        reference.truth(case), dtype)
+    for step, found in steps.items():
+        holds(f"{case.name}, {step}", found.verdict != DIVERGENCE,
+              f"error {found.error}, limit {found.limit}; {found.reason}")
 
 
 def of_kind(place, value, dtype):

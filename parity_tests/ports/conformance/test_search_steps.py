@@ -11,7 +11,7 @@ from transformer_contract.trace import recording
 from transformer_contract.weights import initial_weights
 from parity import ports
 from parity.check import search_runs
-from parity_tests.support.conformance import equal
+from parity_tests.support.conformance import equal, quick
 
 pytestmark = pytest.mark.long
 
@@ -98,6 +98,7 @@ def test_steps_of_searches(subject):
                     array, other, 1e-9, 1e-12, err_msg=f"{what}: {name}")
 
 
+@quick("keras")
 def test_what_a_draw_chooses(subject):
     """On a border, and where a sum is rounded."""
     engine = subject
@@ -106,6 +107,8 @@ def test_what_a_draw_chooses(subject):
     for what, log_p, draws, changes, expected in (
             ("border of a token", [even], [0.5], {}, [3]),
             ("border of top_p", [even], [0.999], {"top_p": 0.5}, [2]),
+            ("a border of a twentieth", [[-np.inf, *[0] * 10]], [0.999],
+             {"top_p": 0.05}, [1]),
             ("the whole sum", [even, [-9, -9, -9, -9, 0]], [1, 1],
              {"top_p": 0.5}, [2, 4]),
             ("top_p of top_k", [even], [0.999],

@@ -11,7 +11,7 @@ from transformer_contract.weights import probe_weights
 from parity.check import cases
 from parity_tests.support.conformance import (
     BOTH, FAST, READABLE, SMALL, WORDS, batch_of, like_the_reference, model_of,
-    raises)
+    quick, raises)
 
 pytestmark = pytest.mark.long
 
@@ -93,6 +93,7 @@ def test_configs_differing_in_one_field(engine):
             yield f"{changes}, {name}", array
 
 
+@quick()
 @like_the_reference(READABLE)
 def test_memory_order(engine):
     """Weights and ids that lie in memory by columns, or backwards."""
@@ -230,17 +231,21 @@ def test_candidates_as_likely(engine):
             method="beam", beam=9, eos_id=299, max_tokens=3)).items()
 
 
+@quick()
 @like_the_reference(*BOTH)
 def test_eos_above_255(engine):
-    """An end beyond 255, alone or of two, and the word that is 256 before."""
-    model = of_bias(engine, np.eye(WORDS)[5])
+    """An end beyond 255, alone or of two, and the word that is 256 before;
+    and the first word of all as an end."""
     source = batch_of("ends", 2, 5).source
-    for method in ("greedy", "beam"):
-        for more in ((), (298,)):
-            for name, array in engine.generate(model, source, GenerationConfig(
-                    method=method, eos_id=261, more_eos_ids=more,
-                    max_tokens=3)).items():
-                yield f"{method}, {more}, {name}", array
+    for best, eos, several in (5, 261, ((), (298,))), (0, 0, ((),)):
+        model = of_bias(engine, np.eye(WORDS)[best])
+        for method in ("greedy", "beam"):
+            for more in several:
+                for name, array in engine.generate(
+                        model, source, GenerationConfig(
+                            method=method, eos_id=eos, more_eos_ids=more,
+                            max_tokens=3)).items():
+                    yield f"{method}, {eos}, {more}, {name}", array
 
 
 @like_the_reference(READABLE)
