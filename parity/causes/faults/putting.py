@@ -62,12 +62,16 @@ def tabled(file, table, make):
     """Give a port another table of variants: ``make(old, port)`` is added.
 
     A table may be shared with other ports, so that it is never changed, but
-    put in the place of the old one wherever the port holds that.
+    put in the place of the old one wherever the port holds that. A port whose
+    layer asks its base class instead has no table, and needs none.
     """
     @contextlib.contextmanager
     def put(port):
         from parity import ports
-        old = getattr(module_of(port, file), table)
+        old = getattr(module_of(port, file), table, None)
+        if old is None:
+            yield
+            return
         new = {**old, **make(old, port)}
         prefix = ports.package(port) + "."
         with contextlib.ExitStack() as stack:
