@@ -27,7 +27,8 @@ from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity.numerics.words import listed, number
 from parity.operations.align import NEAR, Alignment
 from parity.operations.built import OWN, construction_lines
-from parity.operations.rounded import rounded_tables
+from parity.operations.rounded import (
+    rounded_kernels, rounded_numbers, rounded_tables)
 from parity.operations.program import Place
 from parity.operations.search import FaultSearch
 from parity.operations.settings import setting_of
@@ -163,11 +164,13 @@ def _by_operations(comparison, a, b, one, two):
         explain(comparison, a, b)
         return
     edits = {}
-    if alignment.different and small:
-        edits = _same_tables(comparison, alignment)
-        if edits:
-            alignment = Alignment(programs[0], two.run(
-                exact=True, edits=edits), near)
+    while alignment.different and small:
+        more = _same_tables(comparison, alignment)
+        if more.keys() <= edits.keys():
+            break
+        edits |= more
+        alignment = Alignment(programs[0], two.run(
+            exact=True, edits=edits), near)
     if unlike := list(_unlike(*programs)):
         comparison.decided = DIVERGENCE
         comparison.notes = [*unlike, *comparison.notes]
@@ -219,7 +222,7 @@ def _built(runner, path, value):
 
     Of a layer of the framework's own that is the line at which it is made.
     """
-    if runner.framework == "onnx":  # its nodes are told with their numbers
+    if runner.model is None:  # nodes of a file, or a dump
         return "", ""
     modules = dict(tracing_of(runner.model).modules(runner.model))
     own = path in modules and type(modules[path]).__module__.partition(".")[
@@ -233,7 +236,8 @@ def _built(runner, path, value):
 def _begins(runner, path):
     """The line at which a module's call begins, or at which one of the
     framework's own is made; "" if there is no such module."""
-    module = dict(tracing_of(runner.model).modules(runner.model)).get(path)
+    module = None if runner.model is None else dict(tracing_of(
+        runner.model).modules(runner.model)).get(path)
     if module is None:
         return ""
     if type(module).__module__.partition(".")[0] in OWN:
@@ -267,7 +271,9 @@ def _same_tables(comparison, alignment):
     """Edits that give b a's tables where these are the same but for float32;
     where they are is put down."""
     edits = {}
-    for *numbers, edit in rounded_tables(alignment):
+    for *numbers, edit in (*rounded_tables(alignment),
+                           *rounded_numbers(alignment),
+                           *rounded_kernels(alignment)):
         edits |= edit
         for side, place in zip("ab", numbers):
             program = getattr(alignment, side)
@@ -301,8 +307,11 @@ def _shorter(comparison, a, b):
 
 
 def _at(program, number):
-    """Where a table is: its name, or the line that makes it."""
-    maker = program.maker(number)
+    """Where a table or number is: its name, or the line that makes it, or
+    reads it."""
+    maker = program.maker(number) or next((
+        program.operations[each] for each in program.users.get(number, ())),
+        None)
     return program.values[number].name or (str(maker.place) if maker else "")
 
 

@@ -8,7 +8,7 @@ from parity.operations.expressions import Names, cut, formula, shape
 from parity.operations.program import LEAF, PARAMETER
 from parity.operations.skeleton import Skeleton
 from parity.operations.trial import (
-    ARRAY, COMPUTED, EXTRA, MISSING, ORDER, OTHER, PACKED, SCALAR)
+    ARRAY, COMPUTED, EXTRA, FOLDED, MISSING, ORDER, OTHER, PACKED, SCALAR)
 
 #: Of so many operations no single step is made, and of so many more a
 #: difference is no cause.
@@ -192,7 +192,7 @@ class FaultOfPrograms:
     def expressions(self):
         """The formula of each side."""
         trial = self.trial
-        if trial.kind == PACKED:
+        if trial.kind in (PACKED, FOLDED):
             return "", ""
         ends = {"a": trial.value_a, "b": trial.value_b}
         if trial.kind in (SCALAR, ORDER, OTHER) and trial.a is not None:

@@ -4,21 +4,27 @@ import numpy as np
 
 from parity.causes import tables
 from parity.causes.difference import FaultOfPrograms
-from parity.causes.related import hides, masked, related, unlike
+from parity.causes.related import hides, masked, related, sloped, unlike
 from parity.numerics.words import apart, listed
 from parity.operations import roles
 from parity.operations.align import is_view
-from parity.operations.expressions import tail
+from parity.operations.expressions import plain, tail
+from parity.operations.layouts import distance
 from parity.operations.program import PARAMETER
 from parity.operations.trial import (
-    ARRAY, COMPUTED, EXTRA, MISSING, ORDER, OTHER, PACKED, SCALAR, number_of)
+    ARRAY, COMPUTED, EXTRA, FOLDED, MISSING, ORDER, OTHER, PACKED, SCALAR,
+    number_of)
 
 #: Words of roles.of_step that are activations.
-ACTIVATIONS = {"gelu", "gelu by tanh", "silu", "activation"}
+ACTIVATIONS = {"gelu", "gelu by tanh", "silu", "activation", "leaky relu",
+               "elu"}
 
 #: Settings of which one that differs is a cause.
 SETTINGS = ("axis", "strides", "padding", "dilation", "groups", "k",
             "diagonal", "shift", "correction", "start", "stop")
+
+#: How near one number each channel's is that was computed in float32.
+FLAT = 4e-6
 
 #: What is told where no name fits the two formulas.
 COMPUTATION = "computation"
@@ -35,7 +41,7 @@ def named(difference: FaultOfPrograms):
     return _random(difference) or {
         SCALAR: _constant, ARRAY: _array, ORDER: _order, OTHER: _operand,
         MISSING: _missing, EXTRA: _extra, COMPUTED: _computed,
-        PACKED: _packed}[difference.trial.kind](difference)
+        PACKED: _packed, FOLDED: _folded}[difference.trial.kind](difference)
 
 
 def _random(this):
@@ -80,6 +86,9 @@ def _array(this):
                     this.a.values[trial.value_a])
     edited = np.asarray(next(iter(trial.ways[0].values())))
     truth = edited if edited.size == mine.signature.size else theirs.array
+    if told := (_variance(this, truth, mine.array)
+                or _normalised(this, truth, theirs.array, mine.array)):
+        return told
     turns = not any(each.name == "add" for each in this.two.readers.get(
         this.two.root(trial.value_b), ()))
     if base := tables.bases(truth, mine.array):
@@ -101,6 +110,38 @@ def _array(this):
     return what, in_a, f"{in_b}{relation and f', {relation}'}"
 
 
+def _variance(this, truth, actual):
+    """How variances are told of which one side divides by n - 1, or ()."""
+    if not roles.is_variance(this.two, this.trial.value_b):
+        return ()
+    slope = sloped(truth, actual)
+    for share, words in ((slope, (1, 0)), (slope and 1 / slope, (0, 1))):
+        count = 1 / (1 - share) if share and 0 < share < 1 else 0
+        if count > 1.5 and abs(count - round(count)) < 1e-4 * count:
+            n = round(count)
+            return "running variance", *(
+                (f"over n = {n} numbers", f"over n − 1 = {n - 1}")[each]
+                for each in words)
+    return ()
+
+
+def _normalised(this, truth, theirs, mine):
+    """How a kernel is told that is normalised over other axes, or ()."""
+    steps = roles.between(this.one, this.trial.value_a, ())
+    for root in {root for each in steps
+                 for root in this.one.arrays(each).values()}:
+        value = this.a.values[root]
+        if value.kind == PARAMETER and value.array is not None:
+            over = [tables.normalised(array, value.array)
+                    for array in (truth, mine, theirs)]
+            if None not in over and over[0] != over[1]:
+                return "axes of the weight norm", *(
+                    "one norm over " + " × ".join(
+                        str(array.shape[axis]) for axis in axes) + " numbers"
+                    for array, axes in ((theirs, over[2]), (mine, over[1])))
+    return ()
+
+
 def _order(this):
     """The same numbers in another order."""
     mine = this.b.values[this.trial.value_b]
@@ -108,7 +149,7 @@ def _order(this):
     relation = related(array, mine.array) or "in another order"
     if mine.signature.kind == "b":
         return "mask", this.label("a"), f"{this.label('b')}, {relation}"
-    return "order", this.label("a"), f"the same numbers {relation}"
+    return "order", this.label("a"), f"the same numbers: {relation}"
 
 
 def _packed(this):
@@ -118,6 +159,41 @@ def _packed(this):
     in_b = ", ".join(str(order.index(i) + 1) for i in range(len(order)))
     return ("order of the parts", "1, 2, 3, 4"[:3 * len(order) - 2],
             f"{in_b} in {listed(names)}")
+
+
+def _folded(this):
+    """A kernel, or its bias, that is not a's with a norm in it."""
+    leaves = {value.name: value.array for value in this.b.values if value.name}
+    edits = {name: array for (_, name), array in this.trial.ways[0].items()}
+    for name, truth in edits.items():
+        if epsilon := _epsilon(this, truth, leaves[name]):
+            return "epsilon of the folded norm", *epsilon
+    name = max(edits, key=lambda each: distance(edits[each], leaves[each]))
+    relation = related(edits[name], leaves[name]) or unlike(
+        edits[name], leaves[name])
+    return "folded norm", f"{tail(name, 2)} with the norm in it", (
+        f"{tail(name, 2)}, {relation}")
+
+
+def _epsilon(this, truth, actual):
+    """The ε of a's norm and the one that a kernel was folded with, or ()."""
+    steps = roles.between(this.one, this.trial.value_a, ())
+    for step in steps:
+        for root in this.one.arrays(step).values():
+            number = roles.numbers(this.one, [step])
+            if not roles.is_variance(this.one, root) or len(number) != 1:
+                continue
+            variance = this.a.values[root].array.reshape(-1)
+            ratio = roles.along(truth, actual, variance.size)
+            if ratio is None:
+                continue
+            found = (variance + number[0]) / ratio ** 2 - variance
+            middle, off = float(np.median(found)), np.ptp(found)
+            if middle > 0 and off < FLAT * (variance.max() + middle) and (
+                    abs(middle - number[0]) > max(off, 1e-3 * middle)):
+                return tuple(apart(number[0], float(
+                    f"{middle:.{6 if off < FLAT * middle else 2}g}")))
+    return ()
 
 
 def _operand(this):
@@ -168,7 +244,17 @@ def _more(this, side, steps, words):
     if joined is not None and steps[0].name == "add":
         term = this.written(side, joined, top=not this.names.of(side, joined))
         words = f"{term} is added"
+    elif joined is not None and _is_mask(this, side, joined):
+        return "mask", words
     return _step(this, side, steps), words
+
+
+def _is_mask(this, side, root):
+    """Whether a factor is of booleans, or of zeros and ones."""
+    value = getattr(this, side).values[root]
+    return value.signature.kind == "b" or value.array is not None and (
+        value.signature.size > 1 and bool(np.isin(
+            value.array, (0, 1)).all()))
 
 
 def _missing(this):
@@ -209,7 +295,7 @@ def _setting(this):
 
 def _differing(one, two):
     """(name, value in a, in b) of the first setting that differs, or ()."""
-    return next(((CALLED.get(name, name), str(one.get(name)), str(
+    return next(((CALLED.get(name, name), plain(one.get(name)), plain(
         two.get(name))) for name in {**one, **two} if name in SETTINGS
                  and one.get(name) != two.get(name)), ())
 
@@ -277,7 +363,8 @@ def _of_terms(this):
         return ()
     side, (term,) = ("a", mine) if mine else ("b", theirs)
     maker = this.skeleton(side).maker(term)
-    cause = "mask" if maker is not None and maker.name == "where" else (
+    cause = "mask" if maker is not None and maker.name == "where" or (
+        trial.a.name == "multiply" and _is_mask(this, side, term)) else (
         "factor" if trial.a.name == "multiply" else "summand")
     words = this.written(side, term, top=not this.names.of(side, term))
     return cause, *((words, "none") if side == "a" else ("none", words))
@@ -296,8 +383,11 @@ def _of_steps(this):
             for (skeleton, *_), each in zip(both, steps)]
     if words == ["norm", "norm"] and None not in over and over[0] != over[1]:
         return "norm", *(f"over {count} numbers" for count in over)
-    if {*words} <= ACTIVATIONS and words[0] != words[1]:
-        return "activation", *words
+    if {*words} <= ACTIVATIONS:
+        words = [each[0].name if word == "activation" and len(each) == 1
+                 else word for word, each in zip(words, steps)]
+        if words[0] != words[1]:
+            return "activation", *words
     if setting := _setting_of(this, steps) or _spacing(steps):
         return setting
     orders = [[each for each in sorted(some, key=lambda each: each.number)

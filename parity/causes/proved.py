@@ -6,8 +6,10 @@ import re
 from parity.causes.difference import FaultOfPrograms
 from parity.causes.explanation import UNIDENTIFIED, Explanation
 from parity.causes.lines import lines_of
-from parity.causes.naming import COMPUTATION, named, numbers_of
+from parity.causes.naming import (
+    ACTIVATIONS, COMPUTATION, named, numbers_of)
 from parity.numerics.words import number
+from parity.operations import roles
 from parity.operations.built import OWN
 from parity.operations.frames import folder_of
 from parity.operations.layouts import distance, relaid
@@ -18,8 +20,7 @@ from parity.operations.trial import EXTRA, MISSING, SCALAR
 BASES = {"rotary base", "base of the positions"}
 
 #: Steps that are known by what they are called.
-STEPS = {"norm", "softmax", "activation", "gelu", "gelu by tanh", "silu",
-         "position encoding"}
+STEPS = {*ACTIVATIONS, "norm", "softmax", "position encoding"}
 
 #: What a module is called where it is not known.
 WHOLE = "(model)"
@@ -42,7 +43,6 @@ def explanations(outcome, built=None, idle=None, made=None):
     for found in outcome.found:
         difference = FaultOfPrograms(found)
         each = explanation(difference, outcome.corrected)
-        each.proof = _proof(outcome, found)
         if built:
             _trace_back(difference, each, built)
         if idle and difference.trial.kind == MISSING:
@@ -50,9 +50,27 @@ def explanations(outcome, built=None, idle=None, made=None):
         if not _is_moved(before, difference, each):
             _add(told, each, found.trial.kind == SCALAR)
         before.append((difference, each))
+    told = [each for difference, each in before if not _is_part(
+        before, difference, each) and any(each is one for one in told)]
+    for each in told:
+        each.proof = _proof(outcome, len(told) == 1)
     for difference, each in before if made else ():
         _out_of_libraries(difference, each, made)
     return told
+
+
+def _is_part(before, difference, each):
+    """Whether a computation without a name goes with one that has a name, at
+    the same lines: found together, or softmax's own shift beside its axis."""
+    trial = difference.trial
+    shifts = trial.b is not None and roles.is_shift(difference.two, trial.b)
+    return each.cause in (COMPUTATION, UNIDENTIFIED) and any(
+        other is not difference and told.identified
+        and told.cause != COMPUTATION
+        and (other.found.before is difference.found.before
+             or shifts and told.cause.endswith("softmax"))
+        and (told.place_a, told.place_b) == (each.place_a, each.place_b)
+        for other, told in before)
 
 
 def _out_of_libraries(difference, each, made):
@@ -160,9 +178,12 @@ def _add(told, each, is_number):
     told.append(each)
 
 
-def _proof(outcome, found):
-    """What b's outputs were with what was found applied, in a sentence."""
-    alone = len(outcome.found) == 1
+def _proof(outcome, alone):
+    """What b's outputs were with all applied that is told, in a sentence.
+
+    Args:
+        alone: whether one cause is.
+    """
     if not outcome.corrected:
         return ("With a's in b, values behind it are a's; the outputs still "
                 "differ." if alone else

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 
+from parity.causes.patterns import order_in_words
 from parity.numerics.words import listed, number
 from parity.operations.expressions import number_text
 
@@ -72,7 +73,22 @@ def related(truth, actual):
             for shift in range(1, min(truth.shape[axis], 64)):
                 if np.array_equal(np.roll(truth, shift, axis), actual):
                     return f"moved by {shift} along axis {axis}"
-    return "in another order"
+    words = order_in_words(truth, actual) if (
+        truth.shape == actual.shape and truth.ndim) else ""
+    return words.removeprefix(": ") or "in another order"
+
+
+def sloped(truth, actual):
+    """p of an array that is p · another + q everywhere, or None."""
+    one, two = (np.asarray(each, np.float64).reshape(-1)
+                for each in (truth, actual))
+    if one.size != two.size or one.size < 3 or not np.ptp(one):
+        return None
+    low, high = one.argmin(), one.argmax()
+    slope = (two[high] - two[low]) / (one[high] - one[low])
+    fits = np.allclose(two - two[low], slope * (one - one[low]), rtol=1e-9,
+                       atol=1e-12 * np.abs(two).max())
+    return float(slope) if fits else None
 
 
 def unlike(truth, actual):
@@ -86,7 +102,18 @@ def unlike(truth, actual):
         return f"{what} at {lost} of {two.size} places"
     by = np.abs(two - one)
     return (f"{int((by > 0).sum())} of {two.size} numbers are others, by up "
-            f"to {number(float(np.nanmax(by, initial=0.0)))}")
+            f"to {number(float(np.nanmax(by, initial=0.0)))}"
+            f"{_places(by.reshape(np.shape(truth)) > 0)}")
+
+
+def _places(off):
+    """At which few places of one axis all is that is off, in words, or ""."""
+    for axis in range(off.ndim) if off.ndim > 1 else ():
+        places = np.flatnonzero(off.any(tuple(
+            other for other in range(off.ndim) if other != axis)))
+        if len(places) * 3 <= off.shape[axis] and len(places) < 4:
+            return f", all at {listed([*map(str, places)])} of axis {axis}"
+    return ""
 
 
 def plain_list(axes):
@@ -104,7 +131,7 @@ def ratios(truth, actual):
     for one, two in pairs:
         kept = one != 0
         ratio = two[kept] / one[kept]
-        if not ratio.size or not np.allclose(
+        if two[~kept].any() or not ratio.size or not np.allclose(
                 ratio, ratio[0], rtol=1e-9, atol=0):
             return ""
         factors.append(float(ratio[0]))

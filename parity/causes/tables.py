@@ -1,5 +1,7 @@
 """What tables of sines and cosines, or of frequencies, say of themselves."""
 
+import itertools
+
 import numpy as np
 
 from parity.numerics.words import apart, number
@@ -69,3 +71,30 @@ def turned(truth, actual):
     shown = ", ".join(f"{each:.4g}" for each in ratio[:8])
     return (f"its frequencies are {shown}{', …' if len(ratio) > 8 else ''} "
             "times a's: they are scaled in one of the two")
+
+
+def normalised(kernel, norms):
+    """The axes over which a kernel's norms are some, or None.
+
+    Args:
+        kernel: any array.
+        norms: one number for each place of one of its axes; axes of length 1
+            are left out.
+
+    Returns:
+        A tuple of axes, as few as give all the norms.
+    """
+    kernel, norms = np.asarray(kernel), np.asarray(norms).reshape(-1)
+    if norms.size < 2 or not norms.all():
+        return None
+    for axis, size in enumerate(kernel.shape):
+        if size != norms.size:
+            continue
+        shape = [1] * kernel.ndim
+        shape[axis] = size
+        square = (kernel / norms.reshape(shape)) ** 2
+        for count in range(1, kernel.ndim):
+            for axes in itertools.combinations(range(kernel.ndim), count):
+                if np.allclose(square.sum(axes), 1, rtol=1e-9):
+                    return axes
+    return None

@@ -33,8 +33,13 @@ def dump(
         metavar="DIR", help="The folder to make.")],
     framework: Annotated[Optional[str], typer.Option(
         help="torch, keras or jax.  [default: the model's]")] = None,
+    operations: Annotated[bool, typer.Option(
+        "--operations", help="Store each operation as well, of a run with "
+        "nothing shorter than float64 inside.")] = False,
 ):
     """Run a model once and store what every sub-module saw and made."""
+    from parity.causes.deciding import Side
+    from parity.operations import stored
     from parity.tracing import folder
     from parity.tracing.trace import framework_of, trace
     with told_plainly():
@@ -54,8 +59,12 @@ def dump(
                 f"write --framework {actual}.")
         with running(target):
             recording = trace(model, *inputs, **keywords)
+            side = Side(*made, functools.partial(call_script, target))
+            also = stored.files_of(side.runner(), sum(
+                array.size for array in recording.parameters.values())
+            ) if operations else {}
         recording.raw = kept(made.raw, recording.inputs)
-        folder.dump(recording, out)
+        folder.dump(recording, out, also)
         print(f"made {out}: {plural(len(recording.steps), 'step')}, "
               f"{plural(len(recording.parameters), 'parameter')}, "
               f"{recording.dtype}")
@@ -102,7 +111,8 @@ def traced(path, other=None):
         return foreign.trace(), foreign.side
     if not is_script(path):
         from parity.dumps.read import load
-        return load(path), None
+        from parity.operations.stored import side_of
+        return load(path), side_of(path)
     from parity.causes.deciding import Side
     from parity.tracing.trace import trace_alone
     made = call_script(path)
@@ -213,8 +223,9 @@ def compare(
         first, second = alike(first, second)
         if exact and None in (one, two):
             raise InputError(
-                "--exact runs the models, and a dump is none; give both as "
-                "SCRIPT.py:FUNCTION.")
+                "--exact runs the models, and a dump without operations is "
+                "none; give both as SCRIPT.py:FUNCTION, or dumps that were "
+                "made with --operations.")
         check_comparable(first, second, dtype)
         names = (mapping_file.read(map_file, first, second) if map_file
                  else suggest(first, second))

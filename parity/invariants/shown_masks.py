@@ -53,9 +53,12 @@ def difference(mine, array, start, stop):
     if part is None or part.shape != whole.shape:
         return "", ""
     whole, part = (each.reshape(-1, count, keys) for each in (whole, part))
+    shown = whole
     rows = np.flatnonzero((whole != part).any((1, 2)))
     if not len(rows):
         return "", ""
+    other = next((row for row in range(len(whole)) if np.array_equal(
+        part[rows[0]], whole[row])), None)
     whole, part = whole[rows[0]], part[rows[0]]
     causal = key <= query
     sentence = _sentence(whole, part, start, first)
@@ -64,6 +67,10 @@ def difference(mine, array, start, stop):
             f"Queries are counted from 0, and not from {start}. {sentence}")
     if (part & ~causal)[:, :stop - first].any() and not (whole & ~causal).any():
         return "tokens that are read at once see those behind them", sentence
+    if other is not None:
+        return "the mask is another row's", (
+            f"Of {len(shown)} masks {rows[0]} is {other} of the whole. "
+            f"{sentence}")
     widths = _width(whole, query, key), _width(part, query, key)
     if widths[0] and widths[1] and widths[0] != widths[1]:
         off = abs(widths[0] - widths[1]) == 1

@@ -21,7 +21,8 @@ ORDERED = {*REDUCTIONS, "slice", "softmax", "take", "topk", "concatenate",
 LOOSE = ("add", "subtract", "less", "less_equal", "greater", "greater_equal",
          "equal", "not_equal", "logical_and", "logical_or")
 
-#: The letters that longer values are called, and from which length on.
+#: The letters that longer values are called, unless a model has one for a
+#: name of its own, and from which length on.
 LETTERS, LONGER = "xyzuvwpqrst", 36
 
 
@@ -37,9 +38,13 @@ class Names:
 
     def __init__(self, alignment):
         self.alignment, self.legend = alignment, {}
-        self.letters, self.ends = {}, {}
+        self.letters, self.ends, taken = {}, {}, set()
         for side in "ab":
-            self.ends[side] = _ends(getattr(alignment, side))
+            program = getattr(alignment, side)
+            self.ends[side] = _ends(program)
+            taken |= {*self.ends[side].values(), *(
+                tail(value.name) for value in program.values)}
+        self.free = [each for each in LETTERS if each not in taken] or LETTERS
 
     def of(self, side, number):
         """The name of a value: an input's, a parameter's, or that of the
@@ -67,7 +72,7 @@ class Names:
         key = ("a", self.alignment.in_a[number][0]) if side == "b" else (
             "a", number)
         if key not in self.letters:
-            letter = LETTERS[len(self.letters) % len(LETTERS)]
+            letter = self.free[len(self.letters) % len(self.free)]
             self.letters[key] = letter
             self.legend[letter] = cut(text, 100)
         return self.letters[key]

@@ -91,6 +91,24 @@ def is_scores(skeleton, operation):
         or follows(skeleton, operation, {"matmul"}, SCORES, 2))
 
 
+def is_variance(skeleton, number):
+    """Whether one by the root of a value and a number is taken: a norm's."""
+    return any(
+        each.name == "add" and skeleton.constants(each) and follows(
+            skeleton, each, {"sqrt", "rsqrt", "power"}, (), 1)
+        for each in skeleton.readers.get(skeleton.root(number), ()))
+
+
+def is_shift(skeleton, operation):
+    """Whether an operation subtracts the largest of what it reads, as softmax
+    does, which changes none of its weights."""
+    roots = [*skeleton.arrays(operation).values()]
+    if operation.name != "subtract" or len(roots) != 2:
+        return False
+    return any(each.name == "max" and roots[0] in skeleton.arrays(
+        each).values() for each in between(skeleton, roots[1], {roots[0]}, 4))
+
+
 def is_masked_later(skeleton, operation):
     """Whether scores are masked behind an operation, before their softmax."""
     return operation is not None and follows(
@@ -178,6 +196,8 @@ def of_step(skeleton, operations, others=0):
         return "gelu by tanh"
     if "tanh" in names and {"multiply", "divide"} & {*names}:
         return "soft cap"
+    if names[0] == "where" and (word := piecewise(skeleton, operations)):
+        return word
     if names[0] == "where" or "logical_not" in names:
         return "mask"
     if "sin" in names or "cos" in names:
@@ -194,6 +214,25 @@ def of_step(skeleton, operations, others=0):
     if names[0] in ("multiply", "divide") and len(names) == 1:
         return "factor"
     return ""
+
+
+def piecewise(skeleton, operations):
+    """What is chosen number by number by the sign of the same number:
+    "leaky relu", "elu" or "activation"; "" of any other choice."""
+    values = skeleton.program.values
+    condition, *parts = (skeleton.root(each)
+                         for each in operations[0].operands)
+    test = skeleton.maker(condition)
+    if test is None or test.name not in ("greater", "greater_equal", "less",
+                                         "less_equal"):
+        return ""
+    compared = {*skeleton.arrays(test).values()}
+    if len(compared) != 1 or not compared & {*parts}:
+        return ""
+    names = {each.name for each in operations} - {test.name, "where"}
+    if names <= {"multiply", "divide"} and values[parts[1]].signature.size > 1:
+        return "leaky relu"
+    return "elu" if names & {"exp", "expm1"} else "activation"
 
 
 def of_sum(skeleton, operation):
@@ -268,10 +307,13 @@ def whole_of(skeleton, operation):
 
 
 def numbers(skeleton, operations):
-    """The constants that some operations read."""
-    return [float(np.asarray(skeleton.program.values[value].array).real)
-            for operation in operations
-            for value in skeleton.constants(operation).values()]
+    """The single numbers that some operations read, as they are or cast."""
+    values = skeleton.program.values
+    return [float(values[number].array.reshape(-1)[0].real)
+            for operation in operations for number in operation.operands
+            if values[number].signature.size == 1
+            and number in skeleton.tables
+            and values[number].array is not None]
 
 
 def summed(skeleton, operations):
@@ -295,6 +337,21 @@ def tables_of(program):
                     operand in tables for operand in maker.operands)):
             tables.add(value.number)
     return tables
+
+
+def along(truth, actual, size):
+    """The factor of each place of an axis of so many, by which one array is
+    the other; None if there is no such axis."""
+    for axis, length in enumerate(truth.shape):
+        if length != size:
+            continue
+        rows = [np.moveaxis(each, axis, 0).reshape(size, -1)
+                for each in (truth, actual)]
+        largest = np.abs(rows[0]).argmax(1)
+        ratio = rows[1][range(size), largest] / rows[0][range(size), largest]
+        if np.allclose(rows[1], rows[0] * ratio[:, None], rtol=1e-6):
+            return ratio
+    return None
 
 
 def as_root(number):

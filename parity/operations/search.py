@@ -35,6 +35,8 @@ class ShownFault:
         before, after: the state of b in which it was found, and with it, an
             Alignment each.
         ends: whether with it, and those before it, all outputs are a's.
+        alone: whether only what its own operation gives is a's then: of what
+            is given to it that shows nothing yet.
     """
 
     trial: Trial
@@ -42,6 +44,7 @@ class ShownFault:
     after: Alignment
     also: list = dataclasses.field(default_factory=list)
     ends: bool = False
+    alone: bool = False
 
     @property
     def trials(self):
@@ -111,7 +114,8 @@ class FaultSearch(Narrowing, Repeats):
             if self.spent:
                 break
             then = self.aligned(self.edits | edits)
-            if then and self.better(now, then, edits, two) and (
+            if then and (not then.different or self.shown(
+                    now, then, edits, two)) and (
                     best is None or size(then) < size(best[0])):
                 best = then, edits
             if best and not best[0].different:
@@ -137,8 +141,11 @@ class FaultSearch(Narrowing, Repeats):
         self.groups.append([
             dataclasses.replace(trial, more=(), ways=[own or edits]),
             *trial.more])
+        alone = bool(then.different) and self.shown(
+            now, then, edits, two) <= results_of(edits, now.b)
         for i, each in enumerate(self.groups[-1]):
-            self.put_down(each, now, then, trial.kind == ARRAY and i > 0)
+            self.put_down(each, now, then, trial.kind == ARRAY and i > 0,
+                          alone)
         if not then.different:
             return then
         if trial.kind == SCALAR:
@@ -156,20 +163,18 @@ class FaultSearch(Narrowing, Repeats):
         return next((each for each in self.found if edits.keys() <= {
             edit for trial in each.trials for edit in trial.ways[0]}), None)
 
-    def better(self, now, then, edits, two):
-        """Whether b with some edits is a, or nearer to it.
+    def shown(self, now, then, edits, two):
+        """The values of b by which it is nearer to a with some edits.
 
-        Nearer: a value that tells, that was lost, and that is computed of
+        Such a value tells, that was lost, and that is computed of
         what was edited, and not only taken from it, is a's now, and in a
         nothing comes before it that b still has not, but through what b had
         already: it is no like value of a later layer. A table comes before
         nothing, since layers share it; and what is computed of an input is
         not a's for being a table: a bias is what a product of zeros gives.
         """
-        if not then.different:
-            return True
         if len(then.b.operations) != len(now.b.operations):
-            return False
+            return set()
         touched, given = [], set()
         for what, number, *_ in edits:
             if what == OPERAND:
@@ -189,14 +194,14 @@ class FaultSearch(Narrowing, Repeats):
             number for number in then.lost["a"] - self.one.tables
             if self.a.values[number].signature.telling}, now.in_b)
         taken = {each for number in given for each in then.in_a.get(number, ())}
-        return any(
-            number in now.lost["b"]
+        return {
+            number for number in computed - given
+            if number in now.lost["b"]
             and {*then.in_a.get(number, ())} - late - taken - (
                 set() if number in two.tables else self.one.tables)
-            and then.b.values[number].signature.telling
-            for number in computed - given)
+            and then.b.values[number].signature.telling}
 
-    def put_down(self, trial, now, then, with_last=False):
+    def put_down(self, trial, now, then, with_last=False, alone=False):
         """Put a difference to those that were found, the same once."""
         ends = not then.different
         for each in self.found:
@@ -209,7 +214,8 @@ class FaultSearch(Narrowing, Repeats):
                 each.also.append(trial)
                 each.ends, each.after = ends, then
                 return
-        self.found.append(ShownFault(trial, now, then, ends=ends))
+        self.found.append(ShownFault(trial, now, then, ends=ends,
+                                     alone=alone))
 
     def needed(self, now, first):
         """Drop what the outputs agree without; the Alignment then.
@@ -217,7 +223,7 @@ class FaultSearch(Narrowing, Repeats):
         What was found behind another difference may hide it, since it gives b
         values of a. It stands without that only if what it was found on is
         then still a's; without another array, whose part it tells as well,
-        always.
+        always, and without what only its own operation shows.
         """
         if now.different or len(self.found) < 2:
             return now
@@ -229,14 +235,27 @@ class FaultSearch(Narrowing, Repeats):
                 break
             then = self.aligned(less)
             if then and not then.different and (
-                    each.trial.kind == ARRAY or all(
+                    each.alone or each.trial.kind == ARRAY or all(
                         stands(other, then) for other in self.found
                         if other is not each)):
                 self.edits, now = less, then
                 self.found.remove(each)
                 for other in self.found:
                     as_computed(other, first)
+                    if each.alone and other.before is each.after:
+                        other.before = each.before
         return now
+
+
+def results_of(edits, program):
+    """What the operations give whose operands are edited, in any shape."""
+    results = {
+        result for what, number, *_ in edits if what == OPERAND
+        for result in program.operations[number].results}
+    for operation in program.operations:
+        if moves(operation) and {*operation.operands} & results:
+            results |= {*operation.results}
+    return results
 
 
 def as_whole(found):

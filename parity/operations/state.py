@@ -5,7 +5,7 @@ import functools
 from parity.operations.align import ENDS, is_view, moves
 from parity.operations.layouts import distance, relaid, relaid_as
 from parity.operations.program import OPERAND, RESULT
-from parity.operations.roles import tables_of
+from parity.operations.roles import is_shift, tables_of
 from parity.operations.trial import unlike
 
 #: Pairs of operations of which one undoes what the other does.
@@ -206,7 +206,8 @@ class State:
             theirs, other = self.a.values[number], self.a.maker(number)
             if other is None or theirs.signature.kind != mine.signature.kind:
                 continue
-            if theirs.signature.size != mine.signature.size:
+            if theirs.signature.size != mine.signature.size or (
+                    other.name != maker.name and is_shift(self.one, other)):
                 continue
             found.append((
                 other.name != maker.name, not self.shared(maker, other),

@@ -215,7 +215,7 @@ class TensorFlowRecording(TensorValues):
             if short is None and np.any(kept != np.round(kept, 3)):
                 self.place = self.frames.here()[0]
                 self.note("a constant of a compiled function is as it was "
-                          "rounded")
+                          "rounded to float32")
         return tensor
 
     def profile(self, frame, event, made):

@@ -7,9 +7,9 @@ import numpy as np
 from parity.operations.program import Operation
 
 #: What kinds of difference there are.
-SCALAR, ARRAY, ORDER, OTHER, MISSING, EXTRA, COMPUTED, PACKED = (
+SCALAR, ARRAY, ORDER, OTHER, MISSING, EXTRA, COMPUTED, PACKED, FOLDED = (
     "constant", "array", "order", "operand", "missing", "extra", "computed",
-    "packed")
+    "packed", "folded")
 
 
 @dataclasses.dataclass
@@ -20,7 +20,8 @@ class Trial:
         kind: SCALAR: another number; ARRAY: another parameter, buffer or
             table; ORDER: the same numbers in another order; OTHER: another
             value is read; MISSING: a does more; EXTRA: b does more; COMPUTED:
-            it is computed otherwise.
+            it is computed otherwise; PACKED: parts of a parameter stand in
+            another order; FOLDED: a norm of a's is in b's kernel.
         b, a: the operations, or None where there is none.
         value_b, value_a: numbers of the values that differ.
         ways: edits as of ``Runner.run``: where it is not known how a's axes

@@ -11,6 +11,7 @@ from parity.operations.align import moves
 from parity.operations.layouts import relaid
 from parity.operations.program import CONSTANT, MADE, PARAMETER, RESULT
 from parity.operations.state import TRIED, given
+from parity.operations.folded_trials import FoldedTrials
 from parity.operations.step_trials import StepTrials
 from parity.operations.table_trials import TableTrials
 from parity.operations.trial import COMPUTED, ORDER, Trial
@@ -22,14 +23,14 @@ STABLE = {"matmul", "convolution"}
 EARLY = 4
 
 
-class Trials(TableTrials, StepTrials):
+class Trials(FoldedTrials, TableTrials, StepTrials):
     """The guesses at one state of b; its arguments are those of State."""
 
     def every(self):
         """Yield each Trial, the likeliest first."""
         yield from self.outputs()
         yield from self.for_all_readers()
-        yield from self.at_first(self.alike, self.leaf)
+        yield from self.at_first(self.folded, self.alike, self.leaf)
         yield from self.leaves(PARAMETER)
         yield from self.all_tables()
         yield from self.leaves(CONSTANT)

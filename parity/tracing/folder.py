@@ -44,13 +44,14 @@ def _own_hash(manifest):
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def dump(trace, folder):
+def dump(trace, folder, also=None):
     """Write a trace to a new folder, whole or not at all.
 
     Args:
         trace: a Trace.
         folder: where; it must not exist or be empty, and its parent must
             exist.
+        also: {name: function of a path} that write further files.
 
     Raises:
         InputError: the folder is not empty or cannot be made.
@@ -92,7 +93,10 @@ def dump(trace, folder):
     try:
         with new_folder(folder) as temporary:
             array_file.save(temporary / ARRAYS, arrays)
-            manifest["files"] = {ARRAYS: _file_hash(temporary / ARRAYS)}
+            for name, write in (also or {}).items():
+                write(temporary / name)
+            manifest["files"] = {name: _file_hash(temporary / name)
+                                 for name in (ARRAYS, *(also or {}))}
             manifest = json.loads(json.dumps(manifest, allow_nan=True))
             manifest["sha256"] = _own_hash(manifest)
             (temporary / MANIFEST).write_text(
@@ -246,6 +250,30 @@ def _raw(manifest):
     return raw
 
 
+def file_of(folder, name):
+    """The path of one more file of a dump.
+
+    Raises:
+        InputError: it is missing, edited or another dump's.
+    """
+    folder = pathlib.Path(folder)
+    return _checked(folder, name, _manifest(folder))
+
+
+def _checked(folder, name, manifest):
+    """The path of a file whose hash is the manifest's."""
+    path = folder / name
+    check_ordinary(path)
+    if not path.is_file():
+        raise InputError(
+            f"the dump {str(folder)!r} lacks {name}; make the dump again.")
+    if _file_hash(path) != manifest["files"].get(name):
+        raise InputError(
+            f"{str(path)!r} is damaged or another dump's: its hash is not the "
+            "one in the manifest; make the dump again.")
+    return path
+
+
 def load(folder):
     """Read a dump.
 
@@ -258,15 +286,7 @@ def load(folder):
     """
     folder = pathlib.Path(folder)
     manifest = _manifest(folder)
-    path = folder / ARRAYS
-    if not path.is_file():
-        raise InputError(
-            f"the dump {str(folder)!r} lacks {ARRAYS}; make the dump again.")
-    if _file_hash(path) != manifest["files"].get(ARRAYS):
-        raise InputError(
-            f"{str(path)!r} is damaged or another dump's: its hash is not the "
-            "one in the manifest; make the dump again.")
-    contents, _ = array_file.load(path)
+    contents, _ = array_file.load(_checked(folder, ARRAYS, manifest))
     arrays_by_key = {}
 
     def array(entry):
