@@ -282,7 +282,8 @@ def _computed(this):
             signs := SIGNS.get((trial.a.name, trial.b.name))):
         return "sign", *(f"{this.words(side)}, with {sign}"
                          for side, sign in zip("ab", signs))
-    return (_of_terms(this) or _of_steps(this) or _of_numbers(this)
+    return (_of_terms(this) or _of_steps(this) or _of_branches(this)
+            or _of_numbers(this)
             or (COMPUTATION, this.words("a"), this.words("b")))
 
 
@@ -399,6 +400,20 @@ def _of_steps(this):
         if done[0] != done[1]:
             return "order of steps", *(", then ".join(each) for each in done)
     return ()
+
+
+def _of_branches(this):
+    """Two activations of which the branch below zero differs, or ()."""
+    words = []
+    for side, number in (("a", this.trial.value_a), ("b", this.trial.value_b)):
+        skeleton = this.skeleton(side)
+        readers = skeleton.readers.get(skeleton.root(number), ())
+        if len(readers) != 1 or readers[0].name != "where":
+            return ()
+        words.append(roles.piecewise(skeleton, [readers[0], *roles.between(
+            skeleton, number, this.shared(side))]))
+    return ("activation", *words) if all(words) and (
+        words[0] != words[1]) else ()
 
 
 def _of_numbers(this):

@@ -155,9 +155,6 @@ def compare(
         "--train", metavar="N", help="Train both for N steps, and compare "
         "loss, gradients, optimiser and weights of each: both are scripts "
         "that return a parity.Training.")] = None,
-    replace: Annotated[bool, typer.Option(
-        "--replace", help="Run b on with a's numbers where they part, again "
-        "and again, so that every fault is told: b is a script.")] = False,
     evidence: Annotated[File, typer.Option(
         metavar="DIR", help="Write a page and JSON for a pull request to DIR."
     )] = None,
@@ -170,7 +167,6 @@ def compare(
     Exit status: 0 match, also but for float32 inside, 1 divergence, 2 usage or
     unreadable input, 4 nothing, or not the models' outputs, was compared.
     """
-    from parity.causes import replacing
     from parity.causes.deciding import decide
     from parity.comparison.belonging import check_comparable
     from parity.comparison.compare import compare as compared
@@ -199,21 +195,12 @@ def compare(
                         "parity.Training.")
             compare_trainings(a, b, train, exact, html, json_file, {
                 "--map": map_file, "--write-map": write_map, "--dtype": dtype,
-                "--layers": layers, "--replace": replace,
-                "--evidence": evidence})
+                "--layers": layers, "--evidence": evidence})
         folder = evidence_page.made(evidence) if evidence else None
         if os.path.realpath(a) == os.path.realpath(b) and not is_script(a):
             raise InputError(
                 f"a and b are one folder, {str(a)!r}, and a comparison of a "
                 "run with itself says nothing; give two different ones.")
-        if replace and not is_script(b):
-            raise InputError(
-                f"--replace runs b on, and {str(b)!r} is no SCRIPT.py:FUNCTION "
-                "but a dump; give the script that it was made by.")
-        if replace and layers is not None:
-            raise InputError(
-                "--replace runs whole models on, and --layers leaves out some "
-                "of them; give one of the two.")
         began = time.perf_counter()
         try:
             (first, one), (second, two) = traced_both(a, b)
@@ -232,12 +219,9 @@ def compare(
         if write_map:
             mapping_file.write(names, write_map)
         comparison = compared(first, second, names, dtype=dtype, layers=layers)
-        if replace:
-            replacing.replace(comparison, first, second)
-        else:
-            with running(str(b)):
-                decide(comparison, first, second, one, two, exact)
-                finish(comparison, one, two)
+        with running(str(b)):
+            decide(comparison, first, second, one, two, exact)
+            finish(comparison, one, two)
         comparison.seconds = time.perf_counter() - began
         screens.print_comparison(terminal.console(), comparison,
                                  steps or everything, everything)
@@ -246,7 +230,6 @@ def compare(
             for name, value in (("--map", map_file), ("--dtype", dtype),
                                 ("--layers", layers)):
                 command += [name, str(value)] if value else []
-            command += ["--replace"] * replace
             evidence_page.write(facts(
                 comparison, first, second, shlex.join(command)), folder)
         if html:

@@ -106,8 +106,6 @@ class Comparison:
         of: the content_hash of each of the two Traces.
         left_out: what of the models' outputs could not be compared, in words.
         explanations: the result of causes.explain.explain, if it was called.
-        replaced: [step of a, step of b, name] of each output of b in whose
-            place a's was put, by causes.replacing.replace.
         layers: the comparison.layers.Layers that were compared, or None for
             the whole models.
         decided: the verdict that the models' operations gave, or "".
@@ -128,7 +126,6 @@ class Comparison:
     of: tuple
     left_out: list
     explanations: list = dataclasses.field(default_factory=list)
-    replaced: list = dataclasses.field(default_factory=list)
     layers: Layers | None = None
     decided: str = ""
     roundings: dict = dataclasses.field(default_factory=dict)
@@ -233,7 +230,6 @@ class Comparison:
             "explanations": [each.as_json() for each in self.explanations],
             "a": self.a, "b": self.b, "notes": self.notes,
             "left_out": self.left_out, "partly": self.partly,
-            "replaced": self.replaced,
             "layers": None if self.layers is None else str(self.layers),
             "only_a": self.names.only_a, "only_b": self.names.only_b,
             "rows": [plain(row) for row in self.rows],

@@ -237,7 +237,7 @@ def framework_for(model):
     return Jax()
 
 
-def capture(model, inputs, keywords, loss_of, run=None, instead=None):
+def capture(model, inputs, keywords, loss_of, run=None):
     """Trace an nnx.Module; see parity.tracing.trace.trace.
 
     Gradients take a second run, in which a zero is added to every output.
@@ -245,7 +245,7 @@ def capture(model, inputs, keywords, loss_of, run=None, instead=None):
     framework = Jax()
     variables, aliases, own = named_variables(model)
     paths = {id(module): path for path, module in modules(model)}
-    recorder = Recorder(framework, paths, own, instead=instead)
+    recorder = Recorder(framework, paths, own)
     recorder.silent = {path for path, module in modules(model)
                        if not classes.is_called(type(module))}
     parameters = {path: recorder.keep(variable.get_raw_value())

@@ -264,8 +264,8 @@ def put_back(model):
 class Watching(Recorder):
     """A Recorder that also finds layers made while the model runs."""
 
-    def __init__(self, model, framework, watch=None, instead=None):
-        super().__init__(framework, {}, {}, watch, instead)
+    def __init__(self, model, framework, watch=None):
+        super().__init__(framework, {}, {}, watch)
         self.model, self.strangers = model, {}
         self.look()
 
@@ -290,7 +290,7 @@ def framework_for(model):
     return Keras()
 
 
-def capture(model, inputs, keywords, loss_of, run=None, instead=None):
+def capture(model, inputs, keywords, loss_of, run=None):
     """Trace a Keras layer or model; see parity.tracing.trace.trace."""
     framework = Keras()
     if not isinstance(model, keras.layers.Layer):
@@ -306,7 +306,7 @@ def capture(model, inputs, keywords, loss_of, run=None, instead=None):
     loss, gradients, by_step = None, {}, {}
 
     def recorded(watch=None, recorder=None):
-        recorder = recorder or Watching(model, framework, watch, instead)
+        recorder = recorder or Watching(model, framework, watch)
         with calls_seen(model, recorder), recorder.tapping():
             output = recorder.whole(model, inputs, keywords, run)
         recorder.active = False

@@ -158,14 +158,14 @@ def framework_for(model):
     return Mlx()
 
 
-def capture(model, inputs, keywords, loss_of, run=None, instead=None):
+def capture(model, inputs, keywords, loss_of, run=None):
     """Trace an mlx.nn.Module; see parity.tracing.trace.trace.
 
     Gradients take a second run, in which a zero is added to every output.
     """
     found, own = places(model)
     paths = {id(module): path for path, module in modules(model)}
-    recorder = Recorder(Mlx(), paths, own, instead=instead)
+    recorder = Recorder(Mlx(), paths, own)
     recorder.silent = {path for path, module in modules(model)
                        if not classes.is_called(type(module))}
     parameters = {path: recorder.keep(array_of(place))

@@ -184,19 +184,13 @@ class Recorder:
             output's replacement; gradients are computed with it. The key is
             (path of the step, name of the output).
 
-        instead: {(path of a step, name of its output): array}, which takes the
-            place of what the step made; (path, name, "input") is an input's,
-            in the place of what the step was given.
-
     The paths in ``silent`` are of modules that only contain others; ``device``
     is where the first output was computed.
     """
 
-    def __init__(self, framework, paths, own, watch=None, instead=None):
+    def __init__(self, framework, paths, own, watch=None):
         self.framework, self.paths, self.own = framework, paths, own
-        self.watch, self.device, self.instead, self.given = watch, "", {}, {}
-        for key, array in (instead or {}).items():
-            (self.given if len(key) > 2 else self.instead)[key[:2]] = array
+        self.watch, self.device = watch, ""
         self.steps, self.calls, self.hidden = [], {}, {}
         self.arguments, self.copies = {}, {}
         self.clock, self.active = 0, True
@@ -243,29 +237,17 @@ class Recorder:
 
         def visit(name, leaf):
             if self.framework.is_array(leaf):
-                inputs[name] = self.keep(put(name, leaf))
+                inputs[name] = self.keep(leaf)
                 return Slot(name, isinstance(leaf, np.ndarray))
             others[f"inputs.{name}"] = in_words(leaf)
             return leaf if can_be_given(leaf) else NotGiven(leaf)
 
-        def put(name, leaf):
-            array = self.given.get((step_name, name))
-            if array is None or not self.framework.is_array(leaf):
-                return leaf
-            array = array.astype(self.framework.to_numpy(leaf).dtype)
-            return (array if isinstance(leaf, np.ndarray)
-                    else self.framework.to_native(array))
         names, by_keyword = argument_names(
             self.framework.function(module), args, keywords)
         template = (
             [mapped(value, name, visit) for name, value in zip(names, args)],
             {name: mapped(keywords[name], name, visit)
              for name in by_keyword})
-        if any(step_name == name for name, _ in self.given):
-            args = [mapped(value, name, put)
-                    for name, value in zip(names, args)]
-            keywords = {name: mapped(keywords[name], name, put)
-                        for name in by_keyword}
         state = self.framework.state()
         output = function(*args, **keywords)
         if not self.active:
@@ -310,21 +292,15 @@ class Recorder:
                     f"{OPENED}{type(leaf).__name__}" if arrays
                     else in_words(leaf))
                 return leaf
-            if (step.path, name) in self.instead:
-                leaf = self.framework.to_native(
-                    self.instead[step.path, name].astype(
-                        self.framework.to_numpy(leaf).dtype))
             self.device = self.device or self.framework.device_of(leaf)
             array = step.outputs[name] = self.keep(leaf)
             if self.watch is not None and is_float(array):
                 return self.watch((step.path, name), leaf)
             return leaf
-        replaced = mapped(output, "output", visit)
+        watched = mapped(output, "output", visit)
         step.ended = self.tick()
         self.steps.append(step)
-        changed = self.watch is not None or any(
-            path == step.path for path, _ in self.instead)
-        return (replaced if changed else output), True
+        return (output if self.watch is None else watched), True
 
     def opened(self, name, leaf):
         """The arrays with values that an object holds, such as a cache."""

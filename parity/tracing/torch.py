@@ -264,7 +264,7 @@ def framework_for(model):
     return Torch(arrays[0].device if arrays else torch.device("cpu"))
 
 
-def capture(model, inputs, keywords, loss_of, run=None, instead=None):
+def capture(model, inputs, keywords, loss_of, run=None):
     """Trace a torch.nn.Module; see parity.tracing.trace.trace."""
     if isinstance(model, torch._dynamo.OptimizedModule):
         raise InputError(
@@ -294,7 +294,7 @@ def capture(model, inputs, keywords, loss_of, run=None, instead=None):
         for name, tensor in group.items() if tensor is not None]
         for path, module in model.named_modules()}
     recorder = Recorder(framework, paths, own,
-                        collected.watch if collected else None, instead)
+                        collected.watch if collected else None)
     recorder.silent = {
         path for path, module in model.named_modules()
         if type(module).forward is torch.nn.Module.forward}

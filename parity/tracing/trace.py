@@ -11,7 +11,6 @@ outside a module, and nothing inside a compiled function. ``Trace.notes`` and
 """
 
 import dataclasses
-import functools
 import hashlib
 import importlib
 import json
@@ -116,7 +115,6 @@ class Trace:
     origin: str | None = None
     device: str = ""
     _rerun: Callable | None = dataclasses.field(default=None, repr=False)
-    _again: Callable | None = dataclasses.field(default=None, repr=False)
     _hashes: dict = dataclasses.field(default_factory=dict, repr=False)
     printed: dict = dataclasses.field(default_factory=dict)
     resolution: tuple = (0.0, 0.0)
@@ -126,7 +124,7 @@ class Trace:
 
     def __getstate__(self):
         """What is copied or pickled: all but the model, so it is not live."""
-        return vars(self) | {"_rerun": None, "_again": None, "_hashes": {}}
+        return vars(self) | {"_rerun": None, "_hashes": {}}
 
     def hash_of(self, array):
         """array_digest of one of the trace's arrays, computed once."""
@@ -250,35 +248,6 @@ class Trace:
                 f"({type(error).__name__}: {text}); give inputs that it can "
                 "take.") from error
 
-    def run_on(self, instead):
-        """Run the whole model again, with other numbers at some steps.
-
-        Args:
-            instead: (path of a step, name of its output) -> array of its
-                shape, which takes the place of what the step makes; or (path,
-                name, "input") -> what it is given instead of an input.
-
-        Returns:
-            A Trace, without gradients.
-
-        Raises:
-            InputError: the trace is not live, or an output is unknown or of
-                another shape.
-        """
-        if self._again is None:
-            raise InputError(
-                "the model cannot be run on, because its trace was read from "
-                "a file or copied; trace the model again.")
-        for (path, name, *what), array in instead.items():
-            step, what = self.step(path), "input" if what else "output"
-            made = (step.inputs if what == "input" else step.outputs).get(name)
-            if made is None or made.shape != array.shape or (
-                    what == "input" and step.source != MODULE):
-                raise InputError(
-                    f"{path!r} has no {what} {name!r} of shape "
-                    f"{list(array.shape)}; choose one that it has.")
-        return self._again(instead)
-
 
 def array_digest(array):
     """SHA-256 over dtype, shape and bytes."""
@@ -389,12 +358,8 @@ def trace_run(model, run):
 
 
 def _captured(model, inputs, keywords, loss, run=None):
-    """The Trace that a framework captures; it can be run on."""
-    capture = tracing_of(model).capture
-    made = capture(model, inputs, keywords, loss, run)
-    made._again = functools.partial(
-        capture, model, inputs, keywords, None, run)
-    return made
+    """The Trace that a framework captures."""
+    return tracing_of(model).capture(model, inputs, keywords, loss, run)
 
 
 def tracing_of(model):

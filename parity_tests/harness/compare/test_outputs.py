@@ -2,7 +2,6 @@
 
 import pytest
 
-from parity.causes import replacing
 from parity.comparison.compare import compare
 from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity.tracing.trace import trace
@@ -52,12 +51,3 @@ def test_a_transposed_output_is_told():
     assert comparison.verdict == MATCH
     assert comparison.sentence().endswith(
         "outputs, rearranged: output (b: transpose 1 0 2).")
-
-
-@pytest.mark.parametrize("b", ["none", "exchanged"])
-def test_what_cannot_be_replaced_is_told(b):
-    one, two = returning("tuple"), returning(b)
-    comparison = compare(one, two)
-    replacing.replace(comparison, one, two)
-    assert comparison.verdict == DIVERGENCE
-    assert comparison.notes[-1].startswith("b was")

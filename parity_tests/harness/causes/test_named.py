@@ -1,0 +1,184 @@
+"""What a difference found by operations is called, beside tests of a bench."""
+
+import pytest
+
+torch = pytest.importorskip(
+    "torch", reason="not asked: torch is not installed")
+
+from parity.causes.diff import diff  # noqa: E402
+from parity.comparison.result import FLOAT32  # noqa: E402
+from parity.operations.program import Program, Value  # noqa: E402
+from parity.operations.align import Alignment  # noqa: E402
+from parity.operations.expressions import Names  # noqa: E402
+from torch import nn  # noqa: E402
+
+
+def drawn(model, seed=0):
+    """A model in float64, its parameters and averages drawn."""
+    torch.manual_seed(seed)
+    model = model.double().eval()
+    with torch.no_grad():
+        for array in model.parameters():
+            array.copy_(torch.randn(array.shape) / 2)
+        for name, array in model.named_buffers():
+            if array.is_floating_point():
+                array.copy_(torch.rand(array.shape) + ("var" in name) / 2)
+    return model
+
+
+def told(a, b, *inputs):
+    """(cause, in a, in b) of each, where the outputs then agree."""
+    found = diff(a, b, *inputs)
+    assert found.corrected, found
+    return [(each.cause, each.in_a, each.in_b) for each in found.explanations]
+
+
+X = torch.randn(3, 5, 6, dtype=torch.float64,
+                generator=torch.Generator().manual_seed(1))
+PICTURES = torch.randn(2, 3, 6, 6, dtype=torch.float64,
+                       generator=torch.Generator().manual_seed(2))
+
+
+@pytest.mark.parametrize("acts, words", [
+    ((nn.LeakyReLU(), nn.GELU()), ("leaky relu", "gelu")),
+    ((nn.ELU(), nn.LeakyReLU()), ("elu", "leaky relu")),
+    ((nn.ReLU(), nn.Tanh()), ("relu", "tanh"))])
+def test_activations_by_their_names_and_no_factor(acts, words):
+    models = [drawn(nn.Sequential(nn.Linear(6, 8), act, nn.Linear(8, 4)))
+              for act in acts]
+    for turn in 1, -1:
+        assert told(*models[::turn], X) == [("activation", *words[::turn])]
+
+
+class Mixed(nn.Module):
+    """Attention's weights along some axis."""
+
+    def __init__(self, axis):
+        super().__init__()
+        self.axis = axis
+        self.q, self.k, self.v = (nn.Linear(6, 6) for _ in range(3))
+
+    def forward(self, x):
+        q, k, v = (each(x) for each in (self.q, self.k, self.v))
+        return x + (q @ k.mT / 6 ** 0.5).softmax(self.axis) @ v
+
+
+def test_the_axis_of_a_softmax_alone():
+    found = diff(drawn(Mixed(-1)), drawn(Mixed(1)), X)
+    each, = found.explanations
+    assert each.cause == "axis of the softmax"
+    assert each.proof.startswith("With this corrected in b")
+
+
+class Hiding(nn.Module):
+    """A product with what is no padding, before or behind the layer."""
+
+    def __init__(self, hides):
+        super().__init__()
+        self.layer, self.hides = nn.Linear(6, 6), hides
+
+    def forward(self, x, ids):
+        return self.layer(x * (ids != 0)[..., None] if self.hides else x)
+
+
+def test_a_product_with_booleans_is_a_mask():
+    ids = torch.tensor([[3, 1, 2, 0, 0]] * 3)
+    (cause, in_a, _), = told(drawn(Hiding(False)), drawn(Hiding(True)), X, ids)
+    assert (cause, in_a) == ("mask", "none")
+
+
+class Folded(nn.Module):
+    """A convolution and a norm, or both in one."""
+
+    def __init__(self, epsilon=None, mean=True, short=False):
+        super().__init__()
+        norm = drawn(nn.BatchNorm2d(4), 3)
+        self.conv = drawn(nn.Conv2d(3, 4, 3))
+        self.norm = norm if epsilon is None else nn.Identity()
+        if epsilon is not None:
+            factor = norm.weight / (norm.running_var + epsilon).sqrt()
+            with torch.no_grad():
+                self.conv.weight.mul_(factor[:, None, None, None])
+                self.conv.bias.copy_((self.conv.bias - (
+                    norm.running_mean if mean else 0)) * factor + norm.bias)
+        if short:
+            self.conv.float().double()
+
+    def forward(self, x):
+        return self.norm(self.conv(x)).relu()
+
+
+def test_a_norm_in_the_kernel_before_it():
+    plain = Folded().eval()
+    sound = diff(plain, Folded(1e-5).eval(), PICTURES)
+    assert sound.status == 0 and not sound.explanations
+    sound = diff(plain, Folded(1e-5, short=True).eval(), PICTURES)
+    assert sound.verdict == FLOAT32 and not sound.explanations
+    assert told(plain, Folded(1e-3).eval(), PICTURES) == [
+        ("epsilon of the folded norm", "1e-05", "0.001")]
+    (cause, in_a, _), = told(plain, Folded(1e-5, False).eval(), PICTURES)
+    assert cause == "folded norm" and in_a.startswith("conv.bias")
+
+
+def test_a_variance_over_n():
+    models = [drawn(nn.BatchNorm2d(3)) for _ in range(2)]
+    with torch.no_grad():
+        models[1].running_var.copy_(
+            0.9 + (models[0].running_var - 0.9) * 29 / 30)
+    assert told(*models, PICTURES) == [
+        ("running variance", "over n − 1 = 29", "over n = 30 numbers")]
+
+
+def test_the_axes_of_a_weight_norm():
+    model = nn.Conv1d(6, 4, 5)
+    nn.utils.parametrizations.weight_norm(model, dim=2)
+    model, plain = drawn(model), nn.Conv1d(6, 4, 5).double()
+    g, v = (getattr(model.parametrizations.weight, f"original{i}")
+            for i in range(2))
+    with torch.no_grad():
+        plain.weight.copy_(g * v / v.norm(dim=(1, 2), keepdim=True))
+        plain.bias.copy_(model.bias)
+    assert told(model, plain, X.mT) == [
+        ("axes of the weight norm", "one norm over 4 × 6 numbers",
+         "one norm over 6 × 5 numbers")]
+
+
+class Unshuffled(nn.Module):
+    """Places become channels, in one of two orders."""
+
+    def __init__(self, channels_first):
+        super().__init__()
+        self.first, self.layer = channels_first, nn.Linear(12, 5)
+
+    def forward(self, x):
+        b, c, h, w = x.shape
+        x = x.reshape(b, c, h // 2, 2, w // 2, 2)
+        x = x.permute(0, 2, 4, *((1, 3, 5) if self.first else (3, 5, 1)))
+        return self.layer(x.reshape(b, -1, 4 * c))
+
+
+def test_the_order_of_channels_in_their_sizes():
+    (cause, _, in_b), = told(
+        drawn(Unshuffled(True)), drawn(Unshuffled(False)), PICTURES)
+    assert cause == "order"
+    assert in_b.endswith(" is [3 4] in a and [4 3] in b")
+
+
+def test_the_row_of_a_table_that_differs():
+    models = [drawn(nn.Embedding(9, 4)) for _ in range(2)]
+    with torch.no_grad():
+        models[1].weight[2] = 0
+    (cause, _, in_b), = told(*models, torch.tensor([[1, 2, 3]]))
+    assert cause == "parameter" and in_b.endswith("all at 2 of axis 0")
+
+
+def test_no_letter_is_a_name_of_the_model():
+    """An input x beside a letter x would be two things of one name."""
+    program = Program("torch", True)
+    program.values = [Value(0, "input", "x", (1,), "float64"),
+                      Value(1, "parameter", "z.y", (1,), "float64")]
+    names = Names.__new__(Names)
+    alignment = Alignment.__new__(Alignment)
+    alignment.a = alignment.b = program
+    names.__init__(alignment)
+    assert names.free[0] == "z" and not {"x", "y"} & {*names.free}
