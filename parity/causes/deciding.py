@@ -29,10 +29,11 @@ from parity.operations.align import NEAR, Alignment
 from parity.operations.built import OWN, construction_lines
 from parity.operations.rounded import (
     rounded_kernels, rounded_numbers, rounded_tables)
-from parity.operations.program import Place
+from parity.operations.program import PARAMETER, Place
 from parity.operations.search import FaultSearch
 from parity.operations.settings import setting_of
 from parity.operations.signature import signature
+from parity.operations.trial import ARRAY
 from parity.tracing.trace import WHOLE, framework_of, tracing_of
 
 #: Where a model cannot be widened everywhere, numbers are the same up to this.
@@ -199,11 +200,28 @@ def _by_operations(comparison, a, b, one, two):
     if not outcome.corrected:
         told += _others(comparison, a, b, told)
     comparison.explanations = told
+    _of_all_weights(comparison, outcome)
     if outcome.corrected:
         comparison.corrected = (
             f"With {'it' if len(told) == 1 else 'all of them'} corrected in b,"
             f" its outputs are a's to "
             f"{number(max(errors(outcome.last), default=0.0))}.")
+
+
+def _of_all_weights(comparison, outcome):
+    """Note that all weights differ and nothing else does, as after training:
+    how a rule of updates differs, weights do not show."""
+    trials = [trial for found in outcome.found for trial in found.trials]
+    weights = {value.name for value in outcome.first.b.values
+               if value.kind == PARAMETER and value.signature.kind == "f"
+               and value.signature.size > 1}
+    names = {outcome.first.b.values[trial.value_b].name for trial in trials}
+    if outcome.corrected and len(names) > 1 and weights <= names and all(
+            trial.kind == ARRAY for trial in trials):
+        comparison.notes.insert(0, (
+            f"All {len(weights)} weights differ, and nothing that is done with "
+            "them: if both were trained, parity compare --train says at which "
+            "step and by what they part."))
 
 
 def _unlike(a, b):

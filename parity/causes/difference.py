@@ -34,13 +34,14 @@ class FaultOfPrograms:
         self.a, self.b = self.alignment.a, self.alignment.b
         self.one, self.two = Skeleton(self.a), Skeleton(self.b)
         self.names = Names(self.alignment)
-        if self.trial.kind == OTHER:
+        if self.trial.kind in (OTHER, COMPUTED):
             self._as_step()
         if self.trial.kind == OTHER:
             self._as_made_of_another()
 
     def _as_step(self):
-        """Take another operand for a step that one side does, if it is."""
+        """Take another operand, or another end, for a step that one side does,
+        if it is."""
         trial = self.trial
         if self.made_of("a", trial.value_a, self.twins("b", trial.value_b)):
             self.trial = dataclasses.replace(

@@ -17,7 +17,6 @@ from parity.causes import integers, nonfinite
 from parity.causes.casts import cast, lowered
 from parity.causes.cause import BETWEEN
 from parity.causes.core_side import core_side
-from parity.causes.crossed import PLACE, crossed
 from parity.causes.explanation import Explanation, give_names
 from parity.causes.expressions import in_words, made_of
 from parity.causes.findings import Findings, following
@@ -25,7 +24,6 @@ from parity.causes.fit import (
     ATTENTION, CONVOLUTION, CORE, LINEAR, misfit, side_of)
 from parity.causes.formulas.family import exact
 from parity.causes.given_masks import masked
-from parity.causes.idle import PART, idle
 from parity.causes.joins import UNSURE, Joins
 from parity.causes.step import StepSearch, facts
 from parity.comparison.result import INPUT, NEW, OUTPUT, WITHIN, Comparison
@@ -38,10 +36,8 @@ from parity.tracing.trace import Trace, is_float
 #: A norm's place, before a sub-layer or after its sum.
 NORM = "norm's place"
 
-#: What follows from a cause, such as a norm in another place, and is not told
-#: after it.
+#: What follows from a norm in another place, and is not told after it.
 GUESSED = {"input", "summand", "residual connection"}
-FOLLOWS = {NORM: GUESSED, PLACE: {*GUESSED, PART}, PART: {"norm", PART}}
 
 #: How many diverging rows are looked into that are no rounding, and do not
 #: follow from others.
@@ -166,10 +162,6 @@ class Explaining:
         if not self.fair(pair, row):
             if self.key(row) in self.rounding:
                 return True  # both hand on, to the bit, what was shown before
-            if row.inherited is not None and row.inherited <= NEAR and (
-                    each := idle(pair, self.sides(row))):
-                self.findings.add([each])
-                return True
             return self.findings.lose(pair, row, [
                 "Whether the two modules are each other's counterparts is not "
                 "sure."]) if row is self.comparison.first else None
@@ -182,9 +174,6 @@ class Explaining:
             return True
         if search.same and (any(search.inside) or row.origin != NEW
                             or row.a in self.lowered):
-            return True
-        if not search.same and (each := idle(pair, sides)):
-            self.findings.add([each])
             return True
         before = self.findings.told()
         if self.join(pair, row):
@@ -238,9 +227,6 @@ class Explaining:
             self.seen.add(key)
             self.findings.add([each])
             return True
-        if part == INPUT and self.moved(pair, row):
-            self.seen.add(key)
-            return True
         expressions = [made_of(trace, step, part, name,
                                model_limits(array.dtype.name)[1])
                        for trace, step, name, array in zip(
@@ -267,25 +253,15 @@ class Explaining:
             return self.fused(pair, expressions, arrays)
         before = self.findings.explanations
         if difference and difference.cause == NORM and any(
-                each.cause == PLACE or each.cause == NORM
-                and each.in_a != difference.in_a for each in before):
+                each.cause == NORM and each.in_a != difference.in_a
+                for each in before):
             return False
         self.seen.add(key)
-        if difference and not any(
-                difference.cause in FOLLOWS.get(each.cause, ())
-                for each in before):
+        if difference and not (difference.cause in GUESSED and any(
+                each.cause == NORM for each in before)):
             self.tell(row, difference, expressions, strict_distance(
                 arrays[1].astype(np.float64), arrays[0].astype(np.float64)))
         return True
-
-    def moved(self, pair, row):
-        """Explain that a module stands where another should, if it does."""
-        if any(each.cause == PLACE and self.findings.encloses(each, row)
-               for each in self.findings.explanations):
-            return True
-        each = crossed(pair, row, self.joins)
-        self.findings.add([each] if each else [])
-        return bool(each)
 
     def tell(self, row, difference, expressions, without):
         """Explain an expression that is another one in b."""

@@ -12,7 +12,6 @@ from parity.causes.expressions import MOST, Made, in_words, made_of
 from parity.causes.formulas.attention import UNCAPPED
 from parity.causes.formulas.family import Sized, exact
 from parity.causes.formulas.tables import sinusoid_settings
-from parity.causes.idle import IDLE, PART, WORKS
 from parity.matching.pairs import USER, VALUES
 from parity.numerics.words import apart, listed
 from parity.tracing.trace import MODULE, WHOLE
@@ -270,8 +269,6 @@ class Joins:
             if len(gone) == len(left) == 1:
                 difference = self.between(gone[0], left[0], limit,
                                           len(mine.sources) == 1)
-                if len(mine.sources) == 1:
-                    difference = difference or self.skipped(gone[0], left[0])
                 if difference:
                     return difference
                 firsts = first_positions(
@@ -410,20 +407,6 @@ class Joins:
                     return None
                 return told("norm", "missing" if trace is self.b else "there",
                             more)
-        return None
-
-    def skipped(self, mine, other):
-        """That one model alone has a module between two values."""
-        for trace, last, first, partners, words in (
-                (self.a, mine, other, self.partners, (WORKS, IDLE)),
-                (self.b, other, mine, self.steps, (IDLE, WORKS))):
-            for what, path, _ in last.places:
-                if what == "output" and path not in partners and holds(
-                        trace, path) and self.fed(
-                            trace.step(path), first, trace):
-                    return Told(PART, *(
-                        f"{path} {word}" if word == WORKS else word
-                        for word in words), *({PART: word} for word in words))
         return None
 
     def fed(self, step, value, trace):

@@ -282,8 +282,8 @@ def _computed(this):
             signs := SIGNS.get((trial.a.name, trial.b.name))):
         return "sign", *(f"{this.words(side)}, with {sign}"
                          for side, sign in zip("ab", signs))
-    return (_of_terms(this) or _of_steps(this) or _of_branches(this)
-            or _of_numbers(this)
+    return (_of_terms(this) or _of_parameters(this) or _of_steps(this)
+            or _of_branches(this) or _of_numbers(this)
             or (COMPUTATION, this.words("a"), this.words("b")))
 
 
@@ -369,6 +369,27 @@ def _of_terms(this):
         "factor" if trial.a.name == "multiply" else "summand")
     words = this.written(side, term, top=not this.names.of(side, term))
     return cause, *((words, "none") if side == "a" else ("none", words))
+
+
+def _of_parameters(this):
+    """The parameters of both, where the same is done with others; or ()."""
+    steps = [roles.between(this.skeleton(side), number, this.shared(side))
+             for side, number in (("a", this.trial.value_a),
+                                  ("b", this.trial.value_b))]
+    if sorted(each.name for each in steps[0]) != sorted(
+            each.name for each in steps[1]):
+        return ()
+    read = [sorted({root for each in some
+                    for root in this.skeleton(side).arrays(each).values()
+                    if getattr(this, side).values[root].kind == PARAMETER})
+            for side, some in zip("ab", steps)]
+    twins = [{*this.twins("b", root)} for root in read[1]]
+    if not all(twins) or len(read[0]) != len(read[1]) or all(
+            each & {*read[0]} for each in twins):
+        return ()
+    words = [listed([this.names.of(side, root) for root in roots])
+             for side, roots in zip("ab", read)]
+    return ("parameters", *words) if words[0] != words[1] else ()
 
 
 def _of_steps(this):

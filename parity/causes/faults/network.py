@@ -173,17 +173,6 @@ CAUSES = (
     Cause("another input", "residual", "A module is given another value.",
           (BETWEEN,), {"input": OTHER}, not_put="modules of ours are "
           "tried one by one, each on inputs that are its case's"),
-    Cause("a module left out", "residual", "It hands on what it is given, as "
-          "an identity: a norm or a layer that is not applied.", (BETWEEN,),
-          {"module": "left out"}, not_put="what is left out of ours has "
-          "causes of its own"),
-    Cause("a module at work", "residual", "It hands on what it is given in "
-          "the other model.", (BETWEEN,), {"module": "at work"},
-          not_put=NOT_OURS),
-    Cause("modules in one another's place", "arrays", "Two norms, or two "
-          "layers, have each other's weights, or run in the other order.",
-          (BETWEEN,), {"module's place": "another's"}, not_put="parts of ours "
-          "that are alike are tried one by one"),
     Cause("another factor", "residual", "A value is multiplied by another "
           "number.", ("activation", "linear", "embedding",
                       "position encoding", BETWEEN),

@@ -7,6 +7,7 @@ import pytest
 
 from parity.causes.casts import lowered
 from parity.causes.cause import PRECISION
+from parity.causes.diff import diff
 from parity.causes.explain import explain
 from parity.comparison.compare import compare
 from parity.comparison.result import FLOAT32
@@ -100,23 +101,22 @@ class Pre(Layer):
         return x + self.outer(self.inner(self.norm2(x)).relu())
 
 
+def by_operations(a, b):
+    """[(cause, what it is in a, in b)] of what operations tell."""
+    found = diff(a, b, X)
+    assert found.corrected, found
+    return [(each.cause, each.in_a, each.in_b) for each in found.explanations]
+
+
 @pytest.mark.parametrize("kind", [Layer, Pre])
-def test_exchanged_norms_are_told_apart(kind):
+def test_exchanged_norms_are_told_by_their_parameters(kind):
     """Both models have a norm1, and b's is a's norm2."""
     a, wrong = layer(kind), layer(kind)
     wrong.norm1, wrong.norm2 = wrong.norm2, wrong.norm1
-    each, = explained(a, wrong, X).explanations
-    assert (each.cause, each.a, each.in_b) == (
-        "module's place", "norm1", "that of norm2")
-    assert "modules in one another's place" in each.names
-
-
-@pytest.mark.parametrize("kind", [Layer, Pre])
-def test_exchanged_layers_are_told_once(kind):
-    one, two = (nn.Sequential(layer(kind), layer(kind, 2)) for _ in range(2))
-    two[0], two[1] = two[1], two[0]
-    each, = explained(one, two, X).explanations
-    assert (each.cause, each.in_b[:9]) == ("module's place", "that of 1")
+    told = by_operations(a, wrong)
+    assert {cause for cause, *_ in told} == {"parameters"}
+    assert told[-1][1:] == ("norm2.weight and norm2.bias",
+                            "norm1.weight and norm1.bias")
 
 
 @pytest.mark.parametrize("kind", [Layer, Pre])
@@ -124,31 +124,10 @@ def test_a_module_that_is_left_out(kind):
     """It is called, and hands on what it is given."""
     right, wrong = layer(kind), layer(kind)
     wrong.norm2.forward = lambda x: x
-    for a, b, words in ((right, wrong, ("at work", "left out")),
-                        (wrong, right, ("left out", "at work"))):
-        each, = explained(a, b, X).explanations
-        assert (each.cause, each.a, each.in_a, each.in_b) == (
-            "module", "norm2", *words)
-    assert not explained(wrong, wrong2(kind), X).explanations
-
-
-def test_a_module_that_one_model_has_not():
-    """A layer too few, and a norm in whose place nothing stands."""
-    def layers(count):
-        return nn.Sequential(nn.Linear(W, W).double(), nn.Sequential(*(
-            layer(seed=seed) for seed in range(count))))
-    a, b = layers(2), layers(1)
-    b[0] = a[0]
-    each, = explained(a, b, X).explanations
-    assert (each.cause, each.in_a, each.in_b) == (
-        "module", "1.1 at work", "left out")
-    each, = explained(b, a, X).explanations
-    assert (each.in_a, each.in_b) == ("left out", "1.1 at work")
-    wrong = layer()
-    wrong.norm2 = nn.Identity()
-    each, = explained(layer(), wrong, X).explanations
-    assert (each.cause, each.in_a) in [("module", "at work"),
-                                       ("norm", "there")]
+    (cause, _, in_b), = by_operations(right, wrong)
+    assert (cause, in_b) == ("norm", "none")
+    (cause, in_a, _), = by_operations(wrong, right)
+    assert (cause, in_a) == ("norm", "none")
 
 
 class Holder(nn.Module):
@@ -189,14 +168,6 @@ def test_a_residual_from_elsewhere_leaves_no_module_out():
                        for name, array in a.state_dict().items()})
     each, = explained(a, b, X).explanations
     assert each.cause == "input"
-
-
-def wrong2(kind):
-    """A layer without its second norm, computed otherwise."""
-    made = layer(kind)
-    made.norm2.forward = lambda x: 1.0 * x
-    made.register_module("spare", nn.Linear(2, 2))
-    return made
 
 
 @pytest.mark.parametrize("factor, word", [
