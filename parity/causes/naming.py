@@ -2,14 +2,13 @@
 
 import numpy as np
 
-from parity.causes import tables
+from parity.causes import naming_arrays
 from parity.causes.difference import FaultOfPrograms
-from parity.causes.related import hides, masked, related, sloped, unlike
+from parity.causes.related import hides, masked, related
 from parity.numerics.words import apart, listed
 from parity.operations import roles
 from parity.operations.align import is_view
-from parity.operations.expressions import plain, tail
-from parity.operations.layouts import distance
+from parity.operations.expressions import plain
 from parity.operations.program import PARAMETER
 from parity.operations.trial import (
     ARRAY, COMPUTED, EXTRA, FOLDED, MISSING, ORDER, OTHER, PACKED, SCALAR,
@@ -22,9 +21,6 @@ ACTIVATIONS = {"gelu", "gelu by tanh", "silu", "activation", "leaky relu",
 #: Settings of which one that differs is a cause.
 SETTINGS = ("axis", "strides", "padding", "dilation", "groups", "k",
             "diagonal", "shift", "correction", "start", "stop")
-
-#: How near one number each channel's is that was computed in float32.
-FLAT = 4e-6
 
 #: What is told where no name fits the two formulas.
 COMPUTATION = "computation"
@@ -39,9 +35,11 @@ SIGNS = {("add", "subtract"): "+−", ("subtract", "add"): "−+"}
 def named(difference: FaultOfPrograms):
     """(cause, what it is in a, in b), in words."""
     return _random(difference) or {
-        SCALAR: _constant, ARRAY: _array, ORDER: _order, OTHER: _operand,
+        SCALAR: _constant, ARRAY: naming_arrays.array,
+        ORDER: naming_arrays.order, OTHER: _operand,
         MISSING: _missing, EXTRA: _extra, COMPUTED: _computed,
-        PACKED: _packed, FOLDED: _folded}[difference.trial.kind](difference)
+        PACKED: naming_arrays.packed, FOLDED: naming_arrays.folded}[
+            difference.trial.kind](difference)
 
 
 def _random(this):
@@ -77,123 +75,6 @@ def numbers_of(this):
     asked = np.asarray(next(iter(this.trial.ways[0].values())))
     return (float(asked.reshape(-1)[0]),
             number_of(this.b.values[this.trial.value_b]))
-
-
-def _array(this):
-    """Another parameter, buffer or table."""
-    trial = this.trial
-    mine, theirs = (this.b.values[trial.value_b],
-                    this.a.values[trial.value_a])
-    edited = np.asarray(next(iter(trial.ways[0].values())))
-    truth = edited if edited.size == mine.signature.size else theirs.array
-    if told := (_variance(this, truth, mine.array)
-                or _normalised(this, truth, theirs.array, mine.array)):
-        return told
-    turns = not any(each.name == "add" for each in this.two.readers.get(
-        this.two.root(trial.value_b), ()))
-    if base := tables.bases(truth, mine.array):
-        return "rotary base" if turns else "base of the positions", *base
-    what = "mask" if "b" in (
-        mine.signature.kind, theirs.signature.kind) else (
-        "parameter" if mine.kind == PARAMETER else "table")
-    relation = tables.turned(truth, mine.array)
-    if what != "mask" and roles.biases_scores(this.two, trial.value_b):
-        what = "bias of the scores"
-    if relation:
-        what = ("rotary" if turns else "position") + " frequencies"
-    relation = (relation or related(truth, mine.array)
-                or unlike(truth, mine.array))
-    in_a, in_b = (value.name or this.written(side, number)
-                  for side, value, number in (
-                      ("a", theirs, trial.value_a),
-                      ("b", mine, trial.value_b)))
-    return what, in_a, f"{in_b}{relation and f', {relation}'}"
-
-
-def _variance(this, truth, actual):
-    """How variances are told of which one side divides by n - 1, or ()."""
-    if not roles.is_variance(this.two, this.trial.value_b):
-        return ()
-    slope = sloped(truth, actual)
-    for share, words in ((slope, (1, 0)), (slope and 1 / slope, (0, 1))):
-        count = 1 / (1 - share) if share and 0 < share < 1 else 0
-        if count > 1.5 and abs(count - round(count)) < 1e-4 * count:
-            n = round(count)
-            return "running variance", *(
-                (f"over n = {n} numbers", f"over n − 1 = {n - 1}")[each]
-                for each in words)
-    return ()
-
-
-def _normalised(this, truth, theirs, mine):
-    """How a kernel is told that is normalised over other axes, or ()."""
-    steps = roles.between(this.one, this.trial.value_a, ())
-    for root in {root for each in steps
-                 for root in this.one.arrays(each).values()}:
-        value = this.a.values[root]
-        if value.kind == PARAMETER and value.array is not None:
-            over = [tables.normalised(array, value.array)
-                    for array in (truth, mine, theirs)]
-            if None not in over and over[0] != over[1]:
-                return "axes of the weight norm", *(
-                    "one norm over " + " × ".join(
-                        str(array.shape[axis]) for axis in axes) + " numbers"
-                    for array, axes in ((theirs, over[2]), (mine, over[1])))
-    return ()
-
-
-def _order(this):
-    """The same numbers in another order."""
-    mine = this.b.values[this.trial.value_b]
-    array = next(iter(this.trial.ways[0].values()))
-    relation = related(array, mine.array) or "in another order"
-    if mine.signature.kind == "b":
-        return "mask", this.label("a"), f"{this.label('b')}, {relation}"
-    return "order", this.label("a"), f"the same numbers: {relation}"
-
-
-def _packed(this):
-    """Packed parts stand in another order."""
-    names = [tail(name, 2) for _, name in this.trial.ways[0]]
-    order = this.trial.slot
-    in_b = ", ".join(str(order.index(i) + 1) for i in range(len(order)))
-    return ("order of the parts", "1, 2, 3, 4"[:3 * len(order) - 2],
-            f"{in_b} in {listed(names)}")
-
-
-def _folded(this):
-    """A kernel, or its bias, that is not a's with a norm in it."""
-    leaves = {value.name: value.array for value in this.b.values if value.name}
-    edits = {name: array for (_, name), array in this.trial.ways[0].items()}
-    for name, truth in edits.items():
-        if epsilon := _epsilon(this, truth, leaves[name]):
-            return "epsilon of the folded norm", *epsilon
-    name = max(edits, key=lambda each: distance(edits[each], leaves[each]))
-    relation = related(edits[name], leaves[name]) or unlike(
-        edits[name], leaves[name])
-    return "folded norm", f"{tail(name, 2)} with the norm in it", (
-        f"{tail(name, 2)}, {relation}")
-
-
-def _epsilon(this, truth, actual):
-    """The ε of a's norm and the one that a kernel was folded with, or ()."""
-    steps = roles.between(this.one, this.trial.value_a, ())
-    for step in steps:
-        for root in this.one.arrays(step).values():
-            number = roles.numbers(this.one, [step])
-            if not roles.is_variance(this.one, root) or len(number) != 1:
-                continue
-            variance = this.a.values[root].array.reshape(-1)
-            ratio = roles.along(truth, actual, variance.size)
-            if ratio is None:
-                continue
-            found = (variance + number[0]) / ratio ** 2 - variance
-            middle, off = float(np.median(found)), np.ptp(found)
-            if middle > 0 and off < FLAT * (variance.max() + middle) and (
-                    abs(middle - number[0]) > max(off, 1e-3 * middle)):
-                return tuple(apart(number[0], float(
-                    f"{middle:.{6 if off < FLAT * middle else 2}g}")))
-    return ()
 
 
 def _operand(this):
