@@ -8,9 +8,10 @@ from parity.comparison.belonging import check_inputs
 from parity.comparison.compare import compare
 from parity.comparison.result import OUTPUT
 from parity.conversion.entry import Mapping
+from parity.conversion.made_from import is_bias
 from parity.conversion.search import WeightSearch
 from parity.conversion.seen import Computed, distance
-from parity.conversion.sources import Book, is_bias
+from parity.conversion.sources import Book
 from parity.conversion.weights import Live, drawn, is_sinusoids
 from parity.matching.rearrangement import rearranged
 from parity.matching.steps import suggest

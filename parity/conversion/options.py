@@ -5,8 +5,8 @@ import functools
 import heapq
 import itertools
 
+from parity.conversion.made_from import reordered
 from parity.conversion.pieces import is_turn
-from parity.conversion.sources import reordered
 
 #: How many choices are looked at, of parts of a combination too.
 MOST = 30_000

@@ -7,7 +7,8 @@ import parity
 from parity_io.errors import InputError
 from parity.comparison.result import INCOMPLETE, NOTHING
 from parity.invariants.arguments import Call, shown
-from parity.invariants.batches import Way, aligned
+from parity.invariants.alignment import aligned
+from parity.invariants.batches import Way
 from parity.invariants.responses import (
     BITWISE, FLOAT32, ROUNDING, WRONG, judged)
 from parity.tracing.trace import WHOLE

@@ -1,0 +1,117 @@
+"""Of what a parameter of B may be made: one possibility."""
+
+import dataclasses
+import functools
+import os
+import re
+
+from parity.conversion.entry import SUM, MadeOf
+from parity.conversion.pieces import then, words
+from parity.matching.words import words_of
+
+
+@dataclasses.dataclass(frozen=True)
+class MadeFrom:
+    """Of what a parameter of B may be made.
+
+    Attributes:
+        entry: the MadeOf.
+        cost: how unlikely it is.
+        owners: the modules of A that have the pieces.
+        kind: the layout without its sizes.
+        cut: takes, out of what A's module gives, what B's should; or None.
+        cuts: takes, out of what B's module gives, what each of A's gave.
+        gates: an order of GATES, or (): one for all of a module.
+    """
+
+    entry: MadeOf
+    cost: float
+    owners: tuple
+    kind: tuple
+    cut: object = None
+    cuts: tuple = ()
+    gates: tuple = ()
+
+    @functools.cached_property
+    def marks(self):
+        """(name, part) of each piece, to see that none is used twice."""
+        return {(piece.a, part_of(piece.layout))
+                for piece in self.entry.pieces}
+
+    @functools.cached_property
+    def alike(self):
+        """What it has in common with those of other layers."""
+        entry = self.entry
+        return (*((numberless(piece.a), piece.layout)
+                  for piece in entry.pieces), entry.join, entry.then)
+
+    @functools.cached_property
+    def prefix(self):
+        """Where B's parameter is."""
+        return self.entry.b.rpartition(".")[0]
+
+    @functools.cached_property
+    def parts(self):
+        """Which part of each piece is taken: "1 of 3", "24 36"; of gates and
+        of a sum the whole."""
+        if self.gates or self.entry.join == SUM:
+            return [[]]
+        return [[" ".join(text.split()[1:4 if text.startswith("part") else 3])
+                 for text in piece.layout.split(", ")
+                 if text.startswith(("part", "slice"))]
+                for piece in self.entry.pieces]
+
+
+@functools.cache
+def numberless(name):
+    """A name without its numbers, as in all layers."""
+    return re.sub("[0-9]+", "#", name)
+
+
+def part_of(layout):
+    """The beginning of a layout that leaves something out; "" of a whole."""
+    texts = layout.split(", ")
+    last = max((i for i, text in enumerate(texts)
+                if text.startswith(("part", "slice"))), default=-1)
+    return ", ".join(texts[:last + 1])
+
+
+def common(paths):
+    """The module around several, with a dot, or "" without any."""
+    if len(paths) < 2:
+        return ""
+    whole = os.path.commonprefix([f"{path}." for path in paths])
+    return whole[:whole.rfind(".") + 1]
+
+
+def is_bias(name):
+    """Whether a parameter is a bias, by its name."""
+    return words_of(name)[0][-1:] == ["bias"] or bool(
+        re.search(r"\bb[a-z0-9]$", name))
+
+
+def reordered(source, shape, width, pairs, axis):
+    """A MadeFrom whose features stand in pairs, as rotary embeddings turn them.
+
+    Args:
+        source: a MadeFrom.
+        shape: of B's array.
+        width: of a head.
+        pairs: "halves", for a model that turns the first half of a head with
+            the second where A turns neighbours; or "neighbours", the reverse.
+        axis: of B's array, along which the features are.
+
+    Returns:
+        A MadeFrom, or None where this does not fit.
+    """
+    if axis >= len(shape) or shape[axis] % width or width % 2:
+        return None
+    two = (2, width // 2) if pairs == "neighbours" else (width // 2, 2)
+    split = (*shape[:axis], shape[axis] // width, *two, *shape[axis + 1:])
+    order = [*range(len(split))]
+    order[axis + 1], order[axis + 2] = axis + 2, axis + 1
+    layout = (f"reshape {words(split)}, transpose {words(order)}, "
+              f"reshape {words(shape)}")
+    entry = dataclasses.replace(
+        source.entry, then=then(source.entry.then, layout))
+    return dataclasses.replace(source, entry=entry)
