@@ -12,6 +12,7 @@ from parity.conversion.made_from import is_bias
 from parity.conversion.search import WeightSearch
 from parity.conversion.seen import Computed, distance
 from parity.conversion.sources import Book
+from parity.conversion.showing import advice
 from parity.conversion.weights import Live, drawn, is_sinusoids
 from parity.matching.rearrangement import rearranged
 from parity.matching.steps import suggest
@@ -21,8 +22,9 @@ from parity.tracing.trace import WHOLE, is_float
 #: Outputs that differ by less may do so by float32's rounding inside.
 FLOOR = 1e-5
 
-#: Why a parameter is in doubt that other inputs would not show either.
-UNSHOWN = "in no way that is tried does B compute what A does"
+#: What is said of a parameter that other inputs would not show either.
+UNSHOWN = ("in no way that is tried does B compute what A does; say in the "
+           "mapping how it is made")
 
 
 @dataclasses.dataclass
@@ -34,7 +36,8 @@ class Pairing:
         comparison: of both models' runs with drawn weights.
         error: the largest relative error of an output.
         over_a, over_b: name -> why it has no partner.
-        doubts: name of B's parameter -> why it might be made of another.
+        doubts: name of B's parameter -> why it might be made of another, and
+            what to do.
         kept: names that have no partner and stay as they are, because they
             are no weights and both models computed the same with their own.
         notes: a sentence each.
@@ -126,10 +129,10 @@ def find(a, b, left=()):
         error = outputs_apart(comparison, mine, other)
         if error <= FLOOR:
             search.check_guesses(error)
-    doubts = {name: UNSHOWN for name in guessed
-              } | search.doubts
-    if error <= FLOOR:
-        doubts = search.doubts
+        doubts = {name: f"{each.why}; {advice(b, each)}"
+                  for name, each in search.doubts.items()}
+    if error > FLOOR:
+        doubts = dict.fromkeys(guessed, UNSHOWN) | doubts
     used = mapping.uncovered()
     over_a = {name: why for name, why in used.items()
               if name in moved and name not in left_a}

@@ -40,9 +40,9 @@ class MadeFrom:
 
     @functools.cached_property
     def alike(self):
-        """What it has in common with those of other layers."""
+        """What it has in common with those of other layers, and experts."""
         entry = self.entry
-        return (*((numberless(piece.a), piece.layout)
+        return (*((numberless(piece.a), own_slice(piece.layout, entry.b))
                   for piece in entry.pieces), entry.join, entry.then)
 
     @functools.cached_property
@@ -66,6 +66,18 @@ class MadeFrom:
 def numberless(name):
     """A name without its numbers, as in all layers."""
     return re.sub("[0-9]+", "#", name)
+
+
+@functools.cache
+def own_slice(layout, name):
+    """A layout without the places of a slice that is as many from the first
+    as the last number of a name says, as that of an expert is."""
+    number = int((re.findall("[0-9]+", name) or ["0"])[-1])
+
+    def placeless(match):
+        start, stop = map(int, match.groups())
+        return "slice #" if start == number * (stop - start) else match[0]
+    return re.sub(r"slice (\d+) (\d+)", placeless, layout, count=1)
 
 
 def part_of(layout):

@@ -5,16 +5,17 @@ import functools
 import heapq
 import itertools
 
-from parity.conversion.made_from import reordered
+from parity.conversion.made_from import numberless
 from parity.conversion.pieces import is_turn
 
 #: How many choices are looked at, of parts of a combination too.
 MOST = 30_000
 
 #: What a combination costs more of which the layouts differ in kind, of which
-#: those of equal shapes do at all, one whose parts are not in order, and one
-#: with a bias of another module, or part, than its weight's.
-MIXED, UNLIKE, TURNED, UNFIT = 0.5, 0.3, 0.1, 3
+#: those of equal shapes do at all, one whose parts are not in order, one with
+#: a bias of another module, or part, than its weight's, one with a part of a
+#: module beside what is of another, and one in which two experts are unlike.
+MIXED, UNLIKE, TURNED, UNFIT, ABROAD, STRANGE = 0.5, 0.3, 0.1, 3, 0.5, 2
 
 #: What a beginning of a combination costs less for each choice in it.
 WHOLE_FIRST = 0.5
@@ -104,63 +105,37 @@ class Options:
                 for other in chosen) + UNLIKE * any(
                 whole.shapes == other.shapes and whole.kinds != other.kinds
                 for other in chosen) + TURNED * any(
-                whole.parts < other.parts for other in chosen)
+                whole.parts < other.parts for other in chosen
+            ) + STRANGE * any(
+                whole.family == other.family and whole.alike != other.alike
+                for other in chosen) + ABROAD * sum(
+                whole.owner != other.owner
+                for other in chosen if any(whole.parts) or any(other.parts))
         for chosen in cheapest(lists, more):
             yield {each.path: whole.option
                    for each, whole in zip(choices, chosen)}
 
     def _priced(self, option):
         """An option with its cost, as cheapest takes it."""
-        main = max(option, key=lambda source: self.arrays[
-            source.entry.b].ndim)
+        main = self._main(option)
         return Priced(
             option, sum(source.cost for source in option), main.kind,
             marks(option), [source.kind for source in option],
             [self.arrays[source.entry.b].shape for source in option],
-            main.parts)
+            main.parts, main.owners[0],
+            numberless(main.entry.b), main.alike)
 
-    def in_pairs(self, choices):
-        """Yield combinations in which two modules' features are reordered."""
-        if len(choices) < 2:
-            return
-        for combination in itertools.islice(self.together(choices), 6):
-            for two in itertools.combinations(combination, 2):
-                shapes = [self.arrays[source.entry.b].shape
-                          for path in two for source in combination[path]]
-                widths = [width for width in range(2, 257, 2) if all(
-                    any(length % width == 0 for length in shape)
-                    for shape in shapes)]
-                for end, width, pairs in itertools.product(
-                        (0, 1), widths, ("neighbours", "halves")):
-                    changed = {}
-                    for path in two:
-                        option = tuple(reordered(
-                            source, self.arrays[source.entry.b].shape, width,
-                            pairs, features(source.entry.b, self.arrays[
-                                source.entry.b].ndim, end))
-                            for source in combination[path])
-                        if None not in option:
-                            changed[path] = option
-                    if len(changed) == 2:
-                        yield {**combination, **changed}
-
-
-def features(name, ndim, end):
-    """The axis along which a parameter has a layer's features.
-
-    Args:
-        name: torch's ``weight`` has them first, others last.
-        ndim: how many axes it has.
-        end: 0 for that, 1 for the other end.
-    """
-    first = name.rpartition(".")[2] == "weight"
-    return 0 if first != bool(end) else ndim - 1
+    def _main(self, option):
+        """The source of an option's parameter with the most axes."""
+        return max(option, key=lambda source: self.arrays[
+            source.entry.b].ndim)
 
 
 @dataclasses.dataclass(frozen=True)
 class Priced:
     """An option, what it costs and uses, the kind of its first layout and of
-    each, the shapes that it makes and the parts that its first is of."""
+    each, the shapes that it makes, the parts that its first is of, and whose
+    these are; and what those of all experts have in common."""
 
     option: tuple
     cost: float
@@ -169,6 +144,9 @@ class Priced:
     kinds: list
     shapes: list
     parts: list
+    owner: str
+    family: str
+    alike: tuple
 
 
 def cheapest(lists, more):

@@ -9,8 +9,7 @@ import math
 
 import numpy as np
 
-from parity.matching.rearrangement import (
-    MOST_HEADS, SAME, candidates, parsed)
+from parity.matching.rearrangement import SAME, candidates, parsed
 
 #: By how many rows a table may be longer, which nobody reads.
 SPARE_ROWS = 8
@@ -44,16 +43,11 @@ def last_part(which, count, array):
     return np.split(array, count, -1)[which - 1]
 
 
-def last_heads(heads, which, count, array):
-    split = array.reshape(*array.shape[:-1], heads, count, -1)
-    return split[..., which - 1, :].reshape(*array.shape[:-1], -1)
-
-
 def last_slice(start, stop, array):
     return array[..., start:stop]
 
 
-def parts(shape, count, wide):
+def parts(shape, count):
     """Yield (layout, cost, cut, shape) of the parts of a packed array."""
     for axis, length in enumerate(shape):
         if length % count:
@@ -62,16 +56,6 @@ def parts(shape, count, wide):
         for which in range(1, count + 1):
             yield (f"part {which} of {count} along {axis}", 0.1 * which,
                    functools.partial(last_part, which, count), rest)
-            for heads in range(2, MOST_HEADS + 1) if wide else ():
-                if length // count % heads or length // count == heads:
-                    continue
-                split = (*shape[:axis], heads, count, length // count // heads,
-                         *shape[axis + 1:])
-                yield (f"reshape {words(split)}, part {which} of {count} "
-                       f"along {axis + 1}, reshape {words(rest)}",
-                       1.5 + 0.1 * which + 0.01 * heads,
-                       functools.partial(last_heads, heads, which, count),
-                       rest)
 
 
 def slices(shape, target):
@@ -120,14 +104,18 @@ def expert(shape, target, number):
             half = (*rest[:axis], length // 2, *rest[axis + 1:])
             if length % 2 or sorted(half) != sorted(target):
                 continue
-            for which in (1, 2):
-                part = f"{start}, part {which} of 2 along {axis}"
+            pairs = (*rest[:axis], length // 2, 2, *rest[axis + 1:])
+            for which, (apart, more) in itertools.product((1, 2), (
+                    (f"part {{}} of 2 along {axis}", 0.0),
+                    (f"reshape {words(pairs)}, part {{}} of 2 along "
+                     f"{axis + 1}, reshape {words(half)}", 0.3))):
+                part = f"{start}, {apart.format(which)}"
                 for layout in candidates(half, target):
                     yield (part if layout == SAME else f"{part}, {layout}",
-                           cost + 0.1 * which)
+                           cost + 0.1 * which + more)
 
 
-def joins(arrays, target, wide):
+def joins(arrays, target):
     """Yield (layouts, join, layout, cost, cuts) that make one of several."""
     sizes = [array.size for array in arrays]
     size = sum(sizes)
@@ -143,20 +131,6 @@ def joins(arrays, target, wide):
                      for each, end in zip(lengths, ends))
         for i, layouts in enumerate(alike_layouts(arrays, pieces)):
             yield layouts, f"concatenate {axis}", SAME, 0.1 * i, cuts
-            if len(set(lengths)) > 1 or not wide:
-                continue
-            for heads in range(2, min(MOST_HEADS, lengths[0] - 1) + 1):
-                if lengths[0] % heads:
-                    continue
-                split = (*target[:axis], heads, lengths[0] // heads,
-                         *target[axis + 1:])
-                yield ([then(layout, f"reshape {words(split)}")
-                        for layout in layouts], f"stack {axis + 1}",
-                       f"reshape {words(target)}",
-                       1.5 + 0.1 * i + 0.01 * heads, tuple(
-                           functools.partial(last_heads, heads, which,
-                                             len(arrays))
-                           for which in range(1, len(arrays) + 1)))
 
 
 def alike_layouts(arrays, shapes):

@@ -10,8 +10,9 @@ tried in every likely way, until it gives what A gave.
 import dataclasses
 import itertools
 
-from parity.conversion.options import Options, marks
-from parity.conversion.trying import ROUNDING, Score, Trying
+from parity.conversion.options import marks
+from parity.conversion.orders import OrderedOptions
+from parity.conversion.trying import ROUNDING, Doubt, Score, Trying
 from parity.numerics.dtypes import EPS
 from parity.tracing.trace import WHOLE
 
@@ -67,10 +68,11 @@ class WeightSearch(Trying):
         self.own = {}
         for name in names:
             self.own.setdefault(b.owners[name], []).append(name)
-        self.options = Options(book, b.names, {
+        self.options = OrderedOptions(book, b.names, {
             name: (name.rpartition(".")[0] or WHOLE) == b.owners[name]
             for name in names})
         self.fixed, self.pending, self.forced = set(), [], {}
+        self.settled = []
         self.strict = False
         self.calls, self.dead, self.failures = 0, None, 0
 
@@ -106,6 +108,7 @@ class WeightSearch(Trying):
             return function(*args, **keywords)
         mine = [name for name in self.own.get(path, ()) if name in self.open]
         start, dead, calls = len(self.pending), self.dead, self.calls
+        single = len(self.settled)
         state = self._state()
         given = self._arrays([args, keywords])
         if mine:
@@ -117,15 +120,20 @@ class WeightSearch(Trying):
         score = self.score(out)
         if score:
             self._confirm(start, again, score)
+            self.settled[single:] = [each for each in self.settled[single:]
+                                     if each.path == path]
             self.dead = dead
             return out
         if alone and self.pending[start].leaf:
             return out
         if dead is not None or not self._alive(given):
             return out
-        if all(len(each.options) < 2 for each in self.pending[start:]):
+        single = self.settled[single:]
+        if all(len(each.options) < 2 for each in self.pending[start:]) and (
+                not self.options.may_stand_in_heads(single)):
             return out
-        return self._vary(path, mine, again, given, state, start, calls)
+        return self._vary(path, mine, again, given, state, start, calls,
+                          single)
 
     def _below(self, path):
         """Whether a module, or one in it, has parameters to be found."""
@@ -179,6 +187,7 @@ class WeightSearch(Trying):
         choice = Choice(path, options, bool(found), alive, not below)
         if len(found) == 1:
             self._fix(options[0])
+            self.settled.append(choice)
         else:
             self.pending.append(choice)
 
@@ -236,10 +245,13 @@ class WeightSearch(Trying):
                       if marks(option) == marks(two)], [
                 option for option in other.options
                 if marks(option) == marks(one)]
-            if all(change) and self._still(again, change[0][0] + tuple(
-                    change[1][0]), [*one, *two], score):
-                self.doubts.update(dict.fromkeys(
-                    mine, "another would fit as well"))
+            if not all(change):
+                continue
+            changed = (*change[0][0], *change[1][0])
+            if self._still(again, changed, [*one, *two], score):
+                self.doubts.update(dict.fromkeys(mine, Doubt(
+                    "another would fit as well", self._made([*one, *two]),
+                    self._made(changed), max(score.error, score.rounding))))
 
     def _still(self, again, changed, right, score):
         """Whether the outputs are as near to A's with other sources."""
@@ -251,8 +263,9 @@ class WeightSearch(Trying):
     def _names(self, choice):
         return [source.entry.b for source in choice.options[0]]
 
-    def _vary(self, path, mine, again, given, state, start, calls):
-        """Try what is around undecided modules in every likely way."""
+    def _vary(self, path, mine, again, given, state, start, calls, single):
+        """Try what is around undecided modules in every likely way; and, as
+        their heads may stand otherwise, ``single`` ones that are decided."""
         first = self.pending[start:]
         reached = self.dead
         final = self._state()
@@ -282,21 +295,9 @@ class WeightSearch(Trying):
 
         hidden = not any(each.shown for each in shown) and (
             len(first) <= TOGETHER)
-        best = None
-
-        def combinations():
-            for strict in (False,) if hidden else (True, False):
-                choices = shown if strict else first
-                if choices and not (strict and reached is None):
-                    for each in itertools.islice(
-                            self.options.together(choices),
-                            most * (1 + 3 * hidden)):
-                        yield each, strict
-            for each in itertools.islice(self.options.in_pairs(
-                    [each for each in first if each.shown]), most):
-                yield each, True
-        more = FEW
-        for combination, strict in combinations():
+        best, more = None, FEW
+        for combination, strict in self.options.ways(
+                first, single, most, hidden, reached is not None):
             score = self.score(attempt(combination, strict))
             if score and (best is None or score.much_better(best[0])):
                 best = score, combination, strict
@@ -307,6 +308,9 @@ class WeightSearch(Trying):
         if best:
             score, combination, strict = best
             made = attempt(combination, strict)
+            paths = {each.path for each in first}
+            first += [each for each in single if each.path in combination
+                      and each.path not in paths]
             self.pending[start:] = [dataclasses.replace(
                 each, options=[combination.get(
                     each.path, each.options[0]), *each.options])
@@ -338,10 +342,12 @@ class WeightSearch(Trying):
 
     def _state(self):
         return (dict(self.sources), set(self.fixed), set(self.open),
-                list(self.pending), set(self.book.taken), dict(self.doubts))
+                list(self.pending), set(self.book.taken), dict(self.doubts),
+                list(self.settled))
 
     def _restore(self, state):
-        sources, fixed, opened, pending, taken, doubts = state
+        sources, fixed, opened, pending, taken, doubts, settled = state
+        self.settled = list(settled)
         self.doubts = dict(doubts)
         self.sources, self.fixed, self.open = (
             dict(sources), set(fixed), set(opened))

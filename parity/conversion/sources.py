@@ -83,8 +83,7 @@ class Book:
         Args:
             b: its name.
             near: modules of A that were given the inputs of B's.
-            wide: whether to think of modules that were not, and of packing
-                head by head.
+            wide: whether to think of modules that were not.
         """
         found = []
         for source in itertools.chain(
@@ -125,7 +124,7 @@ class Book:
             shape = self.a.names[name].shape
             count, whole = divmod(int(np.prod(shape)), max(size, 1))
             taken = [("", 0, None, shape)] if count == 1 and not whole else [
-                *(parts(shape, count, wide) if not whole and count in PACKED
+                *(parts(shape, count) if not whole and count in PACKED
                   else ()), *slices(shape, target)]
             for part, more, cut, rest in taken:
                 for i, layout in enumerate(candidates(rest, target)):
@@ -238,7 +237,7 @@ class Book:
                              in itertools.combinations(names, 2))
                 cost = (sum(costs[name] for name in names) / count + 0.3
                         + 0.05 * turned)
-                for join in joins(arrays, target, wide):
+                for join in joins(arrays, target):
                     pieces, word, whole, more, cuts = join
                     owners = tuple(self.a.owners[name] for name in names)
                     yield MadeFrom(

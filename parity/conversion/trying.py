@@ -50,6 +50,23 @@ def rounding(array):
     return ROUNDING * float(ml_dtypes.finfo(array.dtype).eps)
 
 
+@dataclasses.dataclass(frozen=True)
+class Doubt:
+    """Why a parameter might be made of another.
+
+    Attributes:
+        why: in words.
+        found, instead: name -> array of B, as it was found, and what it might
+            be as well.
+        least: how much the outputs must change to show it, relatively.
+    """
+
+    why: str
+    found: dict
+    instead: dict
+    least: float
+
+
 class Trying:
     """B, into which weights are put, beside what A saw.
 
@@ -62,7 +79,7 @@ class Trying:
     Attributes:
         began: what they are at first: zeros would hide what is behind them.
         sources: name -> MadeFrom, of what B has now.
-        doubts: name -> why it might be made of another.
+        doubts: name -> Doubt, of what might be made of another.
         quiet: whether calls of B's modules are only calls.
     """
 
@@ -176,10 +193,12 @@ class Trying:
                 for name in names if name not in silent):
             return
         for name in silent:
-            self.doubts[name] = (
+            array = self._present(name)
+            self.doubts[name] = Doubt(
                 "the run does not depend on it" if score.exact else
                 f"it changes no more than the {score.error:.1g} by which the "
-                "models differ there")
+                "models differ there", {name: array},
+                {name: array + drawn(f"{name} otherwise", array)}, least)
 
     def _quietly(self, again):
         """Call a module without deciding anything."""
@@ -190,5 +209,9 @@ class Trying:
             self.quiet = False
 
     def _put(self, sources):
-        self.b.put({source.entry.b: source.entry.made(self.book.a.names)
-                    for source in sources})
+        self.b.put(self._made(sources))
+
+    def _made(self, sources):
+        """{name: array} of B, as sources make it."""
+        return {source.entry.b: source.entry.made(self.book.a.names)
+                for source in sources}

@@ -3,7 +3,6 @@
 import collections
 
 from parity_io.errors import plural, visible
-from parity.conversion.find import UNSHOWN
 from parity.matching.rearrangement import SAME
 from parity.numerics.words import number
 
@@ -24,9 +23,7 @@ def found_words(found, out):
         lines += _told(over, lambda name, why, side=side: (
             f"without a place, {name!r} of {side}: {why}"))
     lines += _told(found.doubts, lambda name, why: (
-        f"not sure, {name!r} of B: {why}" + (
-            "; say in the mapping how it is made" if why == UNSHOWN
-            else "; give inputs that show it")))
+        f"not sure, {name!r} of B: {why}"))
     if found.kept:
         lines.append("kept as they are, for both models compute the same with "
                      f"their own: {', '.join(found.kept[:TOLD])}"

@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from parity.conversion.find import find
+from parity.conversion.showing import SAY
 from parity_tests.harness.conversion.models import X
 from parity_tests.harness.conversion.test_find import agrees
 
@@ -118,6 +119,7 @@ def test_what_cannot_show_is_not_claimed():
     found = find(made(False), made(True))
     assert found.agrees and not found.complete
     assert {"one", "two"} <= found.doubts.keys()
+    assert all(SAY in found.doubts[name] for name in ("one", "two"))
 
 
 class Complex(nn.Module):

@@ -30,16 +30,16 @@ class FourExperts(nn.Module):
         super().__init__()
         self.router = nn.Linear(8, 4, bias=False)
         if packed:
-            self.gate_up = nn.Parameter(torch.randn(4, 12, 8))
-            self.down = nn.Parameter(torch.randn(4, 8, 6))
+            self.first = nn.Parameter(torch.randn(4, 12, 8))
+            self.second = nn.Parameter(torch.randn(4, 8, 6))
         else:
             self.experts = nn.ModuleList(OneExpert() for _ in range(4))
 
     def one(self, x, i):
         if hasattr(self, "experts"):
             return self.experts[i](x)
-        gate, up = (x @ self.gate_up[i].T).chunk(2, -1)
-        return (nn.functional.silu(gate) * up) @ self.down[i].T
+        gate, up = (x @ self.first[i].T).chunk(2, -1)
+        return (nn.functional.silu(gate) * up) @ self.second[i].T
 
     def forward(self, x):
         weights = self.router(x).softmax(-1)
@@ -74,7 +74,7 @@ def test_packed_experts_to_a_list(tmp_path):
     assert found.complete and found.error < 1e-14
     takes = {entry.b: entry.pieces[0] for entry in found.mapping.entries}
     assert takes["experts.2.up.weight"] == Taken(
-        "gate_up", "slice 2 3 along 0, reshape 12 8, part 2 of 2 along 0")
+        "first", "slice 2 3 along 0, reshape 12 8, part 2 of 2 along 0")
 
 
 def test_weight_norm_to_one_kernel(tmp_path):
