@@ -17,6 +17,8 @@ class TrainingCause:
         write: what to write in B.
         evidence: what else is known, a sentence each.
         rounding: whether it is float32's rounding alone.
+        places: the lines in A and in B, where they are known; else () and the
+            topics tell.
     """
 
     what: str
@@ -30,3 +32,4 @@ class TrainingCause:
     write: str = ""
     evidence: tuple = ()
     rounding: bool = False
+    places: tuple = ()

@@ -5,7 +5,7 @@ import numpy as np
 from parity_io.errors import InputError
 from parity.matching.rearrangement import rearranged
 from parity.numerics.words import listed, number
-from parity.training import losses, targets
+from parity.training import losses, models, targets
 from parity.training.cause import TrainingCause
 from parity.training.lockstep import LOSS, RAW
 
@@ -96,7 +96,7 @@ def causes_of(case):
             return found
     if all(row.error is None for row in rows):
         return []  # told as parameters that are not trained
-    return [_unknown(case, rows[0])]
+    return _models(case, rows[0]) or [_unknown(case, rows[0])]
 
 
 def _formula(case, row):
@@ -238,21 +238,32 @@ def _scaled(case, row):
         f"Divided by {factors[0]:.6g}, b's gradients are a's at every step.")]
 
 
+def _outputs_differ(case, row):
+    """Whether the models' outputs differ in a step; None if it is not known.
+    """
+    ends = [each.steps[row.step - 1].outputs[-1][1]
+            for each in (case.a, case.b) if each.steps[row.step - 1].outputs]
+    if len(ends) < 2 or ends[0].size != ends[1].size:
+        return None
+    gap = np.abs(np.sort(ends[0].reshape(-1))
+                 - np.sort(ends[1].reshape(-1))).max()
+    return bool(gap > 1e-6 * (np.abs(ends[0]).max() or 1.0))
+
+
+def _models(case, row):
+    """What the models themselves compute otherwise, as TrainingCauses."""
+    return models.causes_of(case, row) if _outputs_differ(case, row) else []
+
+
 def _unknown(case, row):
     """What is known where no cause is."""
-    known = []
-    one, two = case.a.steps[row.step - 1], case.b.steps[row.step - 1]
-    ends = [each.outputs[-1][1] for each in (one, two) if each.outputs]
-    if len(ends) == 2 and ends[0].size == ends[1].size:
-        gap = np.abs(np.sort(ends[0].reshape(-1))
-                     - np.sort(ends[1].reshape(-1))).max()
-        size = np.abs(ends[0]).max() or 1.0
-        if gap > 1e-6 * size:
-            known.append("Given the same weights, the outputs differ: the "
-                         "models do; ask parity compare without --train.")
-        elif row.quantity == LOSS:
-            known.append("The outputs are the same, so the loss is computed "
-                         "in another way.")
+    known, differ = [], _outputs_differ(case, row)
+    if differ:
+        known.append("Given the same weights, the outputs differ: the "
+                     "models do; ask parity compare without --train.")
+    elif differ is False and row.quantity == LOSS:
+        known.append("The outputs are the same, so the loss is computed "
+                     "in another way.")
     return TrainingCause("", row.step, row.quantity, row.b,
                          topics=("loss",), evidence=tuple(known))
 

@@ -61,6 +61,16 @@ def test_what_a_card_says():
     assert json.dumps(made.as_json())
 
 
+def test_what_the_models_compute_otherwise():
+    def normed(eps):
+        return lambda: net(nn.LayerNorm(12, eps=eps))
+    made = parity.diff_training(regression(adam, model=normed(1e-5)),
+                                regression(adam, model=normed(1e-2)))
+    cause, = made.causes
+    assert (cause.what, cause.in_a, cause.in_b) == ("epsilon", "1e-05", "0.01")
+    assert cause.places[1].startswith("test_training_steps.py:")
+
+
 def test_a_loop_in_a_function_that_trains_by_itself():
     def make(rate):
         def made():
