@@ -6,6 +6,7 @@ where it is zero or false, or, inverted, where it is true; one of floats that
 has nothing above zero is added to scores, and hides where it is far below zero.
 """
 
+import contextlib
 import dataclasses
 import inspect
 import re
@@ -14,6 +15,7 @@ import ml_dtypes
 import numpy as np
 
 from parity_io.errors import InputError
+from parity.invariants.remembered import forgotten
 from parity.tracing.recorder import argument_names, mapped
 from parity.tracing.trace import is_float, trace, tracing_of
 
@@ -163,7 +165,8 @@ class Call:
     def trace(self, arrays):
         """The Trace of the model on other arrays, by name."""
         inputs, keywords = self.arguments(arrays)
-        return trace(self.model, *inputs, **keywords)
+        with forgotten(self.model, self.framework):
+            return trace(self.model, *inputs, **keywords)
 
     def arguments(self, arrays, without=()):
         """What the model is called with, with other arrays, by name.
@@ -195,9 +198,12 @@ class Call:
             given, more = {}, given | more  # one before others is left out
         return [*given.values()], named | more
 
+    @contextlib.contextmanager
     def put_back(self):
         """A ``with`` block after which the model is as it was."""
-        return tracing_of(self.model).put_back(self.model)
+        with forgotten(self.model, self.framework), tracing_of(
+                self.model).put_back(self.model):
+            yield
 
     def of_rows(self, rows):
         """The arrays of some rows."""

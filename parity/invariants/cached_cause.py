@@ -140,7 +140,9 @@ class ReadCause:
     def prepare(self):
         """Read what comes before, and the read as operations."""
         keeping = self.keeping
-        *_, (arrays, state) = self.asker.answers(self.use, until=self.number)
+        with keeping.call.put_back():
+            *_, (arrays, state) = self.asker.answers(
+                self.use, until=self.number)
         start, stop = self.read.start, self.read.stop
         self.runner = Side(reading(
             self.asker.model, lambda model: keeping.read(

@@ -18,7 +18,7 @@ from parity.invariants import cached_cause
 from parity.invariants.kept import NotAsked
 from parity.invariants.places import at_places, elsewhere, only_seen
 from parity.invariants.responses import WRONG, Response, judged
-from parity.invariants.uses import CACHED, uses, visible
+from parity.invariants.uses import CACHED, LEFT, REUSED, uses, visible
 from parity.tracing.recorder import mapped
 from parity.tracing.trace import WHOLE, is_float, trace_run
 
@@ -63,8 +63,10 @@ class Asker:
         key = tuple((name, array.tobytes()) for name, array in arrays.items()
                     if isinstance(array, np.ndarray))
         if key not in self.known:
-            self.known[key] = trace_run(self.model, lambda recorder:
-                                        self.keeping.whole(self.model, arrays))
+            with self.keeping.call.put_back():
+                self.known[key] = trace_run(
+                    self.model, lambda recorder: self.keeping.whole(
+                        self.model, arrays))
         return self.known[key]
 
     def response(self, use, name):
@@ -74,6 +76,11 @@ class Asker:
             NotAsked: the model cannot be asked so.
         """
         whole = self.whole(use.arrays)
+        if name == LEFT and all(
+                np.isnan(array).all() for array in whole.step(
+                    WHOLE).outputs.values() if is_float(array)):
+            raise NotAsked("so padded, all tokens at once give NaN alone; ask "
+                           "for the way left")
         if any(read.order is not None for read in use.reads):
             self.keeping.look()  # before the run is traced
         try:
@@ -111,7 +118,8 @@ class Asker:
                 outputs.append(output)
             bounds.append(recorder.clock)
             return outputs
-        return trace_run(self.model, run), bounds
+        with self.keeping.call.put_back():
+            return trace_run(self.model, run), bounds
 
     def answers(self, use, begin=lambda: None, ordered=True, until=None):
         """Yield what a model answers to each Read of a Use.
@@ -206,6 +214,8 @@ class Asker:
         elif read.order is not None or any(
                 each.order is not None for each in use.reads[:number]):
             causes = self.not_reordered(use, number)
+        elif name == REUSED:
+            causes = self.of_another_request(use, number, whole)
         if not causes:
             found = cached_cause.cause(self, use, number, whole)
             if found:
@@ -240,6 +250,20 @@ class Asker:
                 pairs.append((WHOLE, name, *only_seen(
                     array[at], two[name][at], seen)))
         return judged("", pairs)[0].verdict != WRONG
+
+    def of_another_request(self, use, number, whole):
+        """What is proved of a cache that two requests have: a sentence."""
+        mine = [read for read in use.reads[:number + 1] if read.request == 0]
+        alone = dataclasses.replace(use, reads=tuple(mine))
+        if len(mine) == number + 1 or not use.reads[number].counts:
+            return []
+        single, bounds = self.run(alone)
+        *_, values = by_read(single, bounds, len(mine))
+        made, *_ = self.judged(whole, values, alone, mine[-1], visible(
+            self.keeping, use.arrays))
+        return [] if made.verdict == WRONG else [
+            "what is kept of one request is read by another: without the "
+            "other, the answer is the whole's."]
 
     def not_reordered(self, use, number):
         """What is proved of rows that do not change places: sentences."""

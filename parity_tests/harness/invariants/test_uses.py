@@ -111,3 +111,15 @@ def test_what_is_wrong_with_a_mask():
     wider = np.tri(6, dtype=bool) & ~np.tri(6, k=-4, dtype=bool)
     assert difference(wider[5:, :], window[5:, :], 5, 6)[0] == (
         "the window is off by one")
+
+
+@pytest.mark.long
+def test_a_cache_that_all_requests_have():
+    from benchmarks.deployed.decoder import made
+    model, keywords = made(wrong="g_global", cache="object")
+    wrong = [each for each in parity.invariance(
+        model, ways=["tokens", "reused"], **keywords).responses
+        if each.verdict == WRONG]
+    assert [each.way for each in wrong] == ["after another request"]
+    assert wrong[0].cause.startswith(
+        "what is kept of one request is read by another")
