@@ -1,8 +1,8 @@
 """Ask of every case, and print a table by bench.
 
 ``python -m benchmarks.deployed [BENCH …] [--only PATTERN] [--markdown FILE]``:
-caches, compiled or exported; with a FILE the table is written between its two
-comments.
+caches, compiled, exported or lite; with a FILE the table is written between
+its two comments.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from benchmarks.deployed.case import outcome_of, table
 #: Between these the table stands in a page.
 BEGIN, END = "<!-- deployed -->", "<!-- /deployed -->"
 
-BENCHES = "caches", "compiled", "exported"
+BENCHES = "caches", "compiled", "exported", "lite"
 
 
 def main():

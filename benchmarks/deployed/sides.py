@@ -30,4 +30,5 @@ def asked(a, b, file=None):
     told = comparison.explanations
     return CaseAnswer(comparison.status, [each.text() for each in told
                                     if each.identified],
-                [f"{each.place_b} {each.called_b} {each.b}" for each in told])
+                [f"{each.place_b} {each.called_b} {each.b}" if each.identified
+                 or each.b != "(model)" else each.a for each in told])

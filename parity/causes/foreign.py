@@ -1,14 +1,19 @@
 """What is said of a comparison of which one side is compiled or exported."""
 
 from parity.causes.deciding import ROUGH
-from parity.causes.explanation import Explanation
+from parity.causes.explanation import UNIDENTIFIED, Explanation
+from parity.conversion.seen import apart
 from parity.exported import onnx_file
 from parity.numerics.comparator import DIVERGENCE
 from parity.numerics.words import number
 from parity.operations.align import Alignment
+from parity.tracing.trace import is_float, trace
 
 #: Where outputs are farther apart, float32's rounding is not the reason.
 GROSS = 1e-3
+
+#: How far apart the same inner outputs in float32 may be.
+INNER = 1e-5
 
 
 def finish(comparison, one, two):
@@ -26,12 +31,37 @@ def finish(comparison, one, two):
             comparison.notes.append(f"{side}: {note}")
             for explanation in comparison.explanations:
                 explanation.known.append(f"In {side} {note}")
+        if foreign.inner and side == "b" and not comparison.outputs_agree:
+            comparison.explanations = [_first_lost(foreign, one)]
         if foreign.proto is not None:
             if side == "b" and len(comparison.explanations) == 1:
                 _at_first(comparison.explanations[0], one, two)
             _name_nodes(comparison, side, foreign)
             if not comparison.outputs_agree and not comparison.explanations:
                 _runtime(comparison, side, foreign)
+
+
+def _first_lost(foreign, one):
+    """An Explanation with the first step of a that an exported model, of which
+    the inner outputs are seen, computes nowhere."""
+    last, lost = None, "(model)"
+    run = trace(one.model, *one.inputs, **one.keywords)
+    for step in sorted(run.steps, key=lambda step: step.ended):
+        arrays = [array for array in step.outputs.values()
+                  if is_float(array) and array.size > 1]
+        names = [next((name for name, inner in foreign.inner
+                       if apart(inner, array.astype(inner.dtype))
+                       <= INNER), None) for array in arrays]
+        if arrays and None in names:
+            lost = step.path
+            break
+        last = (step.path, names[-1]) if names else last
+    after = "" if last is None else (
+        f" The last that it has is {last[0]}'s, by operation {last[1]}.")
+    return Explanation(
+        lost, "(model)", UNIDENTIFIED, known=[after.strip()] if after else [],
+        sentence=f"What {lost} of a makes is the first that the "
+                 f"{foreign.kind} computes nowhere.")
 
 
 def _at_first(explanation, one, two):

@@ -32,6 +32,8 @@ class ExportedModel:
         notes: a sentence each.
         proto: the onnx.ModelProto, of one.
         late: what its runner found, a sentence each.
+        inner: (name, array) of each inner output, in order, where these are
+            seen and operations are not.
     """
 
     framework: str
@@ -44,6 +46,7 @@ class ExportedModel:
     notes: list = dataclasses.field(default_factory=list)
     proto: object = None
     late: list = dataclasses.field(default_factory=list)
+    inner: list = dataclasses.field(default_factory=list)
 
     def trace(self):
         """The Trace of its one run."""
@@ -71,8 +74,9 @@ class ExportedSide:
     def runner(self):
         """Its Runner; InputError where its graph is not seen."""
         if self.foreign.runner is None:
+            what = "inner outputs" if self.foreign.inner else "outputs"
             raise InputError(
-                f"of the {self.foreign.kind} the outputs are seen, not the "
+                f"of the {self.foreign.kind} the {what} are seen, not the "
                 "operations.")
         return self.foreign.runner()
 

@@ -1,9 +1,13 @@
 """Models of OpenVINO and LiteRT, run for their outputs."""
 
+import contextlib
+import importlib
+
 import numpy as np
 
 from parity_io.errors import InputError
-from parity.exported.model import ExportedModel, fitted, named
+from parity.exported.model import (
+    ExportedModel, NotInstalled, fitted, named)
 from parity.exported.onnx_file import need
 
 
@@ -36,33 +40,74 @@ def openvino_model(model, inputs, keywords):
 
 
 def lite_rt(path, inputs, keywords):
-    """The ExportedModel of a file of LiteRT."""
-    need("ai_edge_litert")
-    from ai_edge_litert.interpreter import Interpreter
+    """The ExportedModel of a file of LiteRT, with its inner outputs."""
+    runtime = _lite_runtime()
     try:
-        interpreter = Interpreter(model_path=str(path))
+        interpreter = runtime.Interpreter(model_path=str(path))
         interpreter.allocate_tensors()
     except Exception as error:
         raise _no_model(path, "LiteRT", error) from None
-    return lite_interpreter(interpreter, inputs, keywords)
+    made = lite_interpreter(interpreter, inputs, keywords)
+    made.notes.clear()
+    plain = runtime.Interpreter(
+        model_path=str(path), experimental_preserve_all_tensors=True,
+        experimental_op_resolver_type=runtime.OpResolverType
+        .BUILTIN_WITHOUT_DEFAULT_DELEGATES)
+    _invoked(plain, made.inputs)
+    made.inner = _lite_values(plain)
+    return made
+
+
+def _lite_runtime():
+    """The module with LiteRT's Interpreter: its own, or TensorFlow's."""
+    for name in ("ai_edge_litert.interpreter",
+                 "tensorflow.lite.python.interpreter"):
+        with contextlib.suppress(ImportError):
+            return importlib.import_module(name)
+    raise NotInstalled("ai_edge_litert is not installed")
 
 
 def lite_interpreter(interpreter, inputs, keywords):
-    """The ExportedModel of a LiteRT interpreter."""
-    details = interpreter.get_input_details()
+    """The ExportedModel of a LiteRT interpreter: its outputs alone."""
     asked = [(each["name"], each["dtype"], each["shape_signature"].tolist())
-             for each in details]
+             for each in interpreter.get_input_details()]
     given = fitted(asked, inputs, keywords, "the model of LiteRT")
+    _invoked(interpreter, given)
+    outputs = {each["name"]: np.array(interpreter.get_tensor(each["index"]))
+               for each in interpreter.get_output_details()}
+    return ExportedModel(
+        "litert", "LiteRT model", given, named(outputs), {}, notes=[
+            "an interpreter does not keep its inner outputs; give the .tflite "
+            "file, of which they are compared too."])
+
+
+def _invoked(interpreter, given):
+    """Run an interpreter on {name: array}."""
+    details = interpreter.get_input_details()
     for each in details:
         interpreter.resize_tensor_input(
             each["index"], given[each["name"]].shape)
     interpreter.allocate_tensors()
     for each in details:
         interpreter.set_tensor(each["index"], given[each["name"]])
-    interpreter.invoke()
-    outputs = {each["name"]: np.array(interpreter.get_tensor(each["index"]))
-               for each in interpreter.get_output_details()}
-    return ExportedModel("litert", "LiteRT model", given, named(outputs), {})
+    try:
+        interpreter.invoke()
+    except RuntimeError as error:  # the runtime's own
+        words = " ".join(str(error).split())[:160].rstrip(".")
+        raise InputError(f"LiteRT cannot run the model ({words}); convert it "
+                         "otherwise.") from None
+
+
+def _lite_values(interpreter):
+    """(name, array) of what each operation makes, of an interpreter that
+    keeps all values."""
+    found = []
+    for number, each in enumerate(interpreter._get_ops_details(), 1):
+        for place in map(int, each["outputs"]):
+            array = np.array(interpreter.get_tensor(place))
+            if array.dtype.kind == "f":
+                found.append((f"{number}.{each['op_name']}", array))
+    return found
 
 
 def _no_model(path, runtime, error):

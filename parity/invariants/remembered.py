@@ -39,18 +39,19 @@ def forgotten(model, framework):
     tracing = tracing_of(model)
     parts, memo, before = _parts(model, tracing), {}, []
     for module in parts[0]:
-        own = getattr(module, "__dict__", {})
-        before.append((own, {
-            name: (value, copy.deepcopy(value, memo))
-            for name, value in own.items() if name not in THEIRS
-            and _leaves(value, framework) is not None}))
+        kept, own = {}, getattr(module, "__dict__", {})
+        for name, value in own.items():
+            if name not in THEIRS and _leaves(value, framework) is not None:
+                with contextlib.suppress(Exception):  # of a foreign object
+                    kept[name] = value, copy.deepcopy(value, memo)
+        before.append((own, kept, {*own}))
     try:
         yield
     finally:
         now = _parts(model, tracing)
         if [*map(id, parts[0])] == [*map(id, now[0])] and parts[1] == now[1]:
-            for own, kept in before:
-                _restore(own, kept, framework)
+            for own, kept, names in before:
+                _restore(own, kept, names, framework)
 
 
 def _parts(model, tracing):
@@ -59,12 +60,12 @@ def _parts(model, tracing):
             [*tracing.setters(model)])
 
 
-def _restore(own, kept, framework):
+def _restore(own, kept, names, framework):
     """Let a module's attributes be what they were."""
     for name in [*own]:
         leaves = None if name in THEIRS else _leaves(own[name], framework)
         if name not in kept:
-            if leaves is not None:
+            if leaves is not None and name not in names:
                 del own[name]
             continue
         value, copied = kept[name]

@@ -67,3 +67,18 @@ def test_a_quick_sample_of_the_bench_of_caches():
     assert [each.fate for each in outcomes] == [RIGHT, RIGHT, SILENT]
     assert "| caches | 2 | 2 |" in "\n".join(
         table([each.plain for each in outcomes]))
+
+
+@pytest.mark.long
+def test_the_inner_outputs_of_a_lite_file():
+    usable("keras")
+    import keras
+    if keras.config.backend() != "tensorflow":
+        pytest.skip("not checked: LiteRT files are made with TensorFlow")
+    import functools
+
+    from benchmarks.deployed.lite import converted, live
+    from benchmarks.deployed.sides import asked
+    assert asked(live, converted, True).status == 0
+    answer = asked(live, functools.partial(converted, epsilon=1e-2), True)
+    assert answer.status == 1 and answer.places == ["norm1"]
