@@ -49,23 +49,23 @@ def instead(file, name, other):
         getattr(module_of(port, file), other), CALLS.get(port, "__call__")))
 
 
-def masked_by(name, function):
-    """A model of one stack with masks by ``function(port, masks)``."""
-    def make(old, port):
-        def call(self, source, target, source_mask, target_mask):
-            return old(self, source, target, *function(
-                module_of(port, "masks"), source_mask, target_mask))
-        return call
-    return replaced("dialects.one_stack", f"{name}.call", make)
+def everything_seen(old, port):
+    """A decoder's call without any mask, not even of padding."""
+    def call(self, source, target, source_mask, target_mask):
+        return old(self, source, target, source_mask, target_mask | True)
+    return call
 
 
-def _everything(masks, source_mask, target_mask):
-    return source_mask, target_mask | True
+def earlier_seen(old, port):
+    """An encoder's passage of a source with a decoder's mask.
 
+    The model refuses such a mask from outside, so it is put behind the call.
+    """
+    causal_mask = module_of(port, "masks").causal_mask
 
-def _earlier(masks, source_mask, target_mask):
-    length = source_mask.shape[-1]
-    return source_mask & masks.causal_mask(length), target_mask
+    def encode(self, source, source_mask):
+        return old(self, source, source_mask & causal_mask(source.shape[1]))
+    return encode
 
 
 CAUSES = (
@@ -98,13 +98,14 @@ CAUSES = (
               "dialects.head", "TransformHead.call", unnormalised),
           case="head", step="norm.mean", **HEAD),
     Cause("a decoder alone sees later tokens", "masks", "It has no mask, not "
-          "even of padding.", put=masked_by("DecoderModel", _everything),
+          "even of padding.", put=replaced(
+              "dialects.one_stack", "DecoderModel.call", everything_seen),
           changes={"stacks": "decoder"}, case="transformer",
           step="decoder.layers.0.self_attention.weights",
           not_explained=MASKED),
     Cause("an encoder alone sees no later tokens", "masks", "Its mask is a "
-          "decoder's.", put=masked_by("EncoderModel", _earlier),
-          changes={"stacks": "encoder"}, case="transformer",
-          step="encoder.layers.0.self_attention.weights",
+          "decoder's.", put=replaced(
+              "dialects.one_stack", "EncoderModel.encode", earlier_seen),
+          changes={"stacks": "encoder"}, case="encode", step="memory",
           not_explained=MASKED),
 )
