@@ -7,6 +7,7 @@ wrapped. A function that ``mx.compile`` has made is not seen into.
 import contextlib
 import functools
 import importlib.metadata
+from typing import cast
 
 import ml_dtypes
 import mlx.core as mx
@@ -143,7 +144,7 @@ def calls_seen(model, recorder):
 def put_back(model):
     """Restore every array and the random state afterwards."""
     found = places(model)[0]
-    high, low = map(int, mx.random.state[0])
+    high, low = map(int, cast(list, mx.random.state)[0])
     values = {path: array_of(place) for path, place in found.items()}
     try:
         yield

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import inspect
+from typing import cast
 
 import mlx.core as mx
 import mlx.nn as nn
@@ -51,7 +52,7 @@ class MlxWatcher:
 
     def drawn(self):
         """The state of what draws random numbers."""
-        return np.array(mx.random.state[0]).tolist()
+        return np.array(cast(list, mx.random.state)[0]).tolist()
 
     def ended(self, told=None):
         """End a step."""

@@ -171,7 +171,7 @@ from transformer_contract import weights
 from parity.check import cases, golden
 from impl_jax import engine
 assert not jax.config.jax_enable_x64
-given = "feed_forward", cases.test_size("complete"), weights.part(
+given = "feed_forward", cases.test_size("complete"), weights.select(
     golden.shipped("complete"), "encoder.layers.0.feed_forward.")
 try:
     engine.build(*given)

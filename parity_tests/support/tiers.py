@@ -33,15 +33,16 @@ def norm_in_half(old):
 
 
 def sum_in_half(old):
-    def after(self, x, y):
+    def forward(self, x, y):
         return half(old(self, x, y))
-    return after
+    return forward
 
 
 def lost_master(old):
     def update(self, gradients):
         old(self, gradients)
-        for _, parameter, _ in mixed.leaves(self.model):
+        for weight in mixed.leaves(self.model):
+            parameter = weight.get()
             parameter.data.copy_(half(parameter.data))
     return update
 
@@ -61,7 +62,7 @@ def one_short(kind):
         def update(self, gradients):
             old(self, gradients)
             if kind == "weight":
-                _, parameter, _ = next(iter(mixed.leaves(self.model)))
+                parameter = next(iter(mixed.leaves(self.model))).get()
                 parameter.data.copy_(half(parameter.data))
             else:
                 getattr(self, kind)[0] = half(getattr(self, kind)[0])
@@ -127,7 +128,7 @@ def moments_of_overflow(old):
 def stale_copy(old):
     """The pass reads the weights of the step before."""
     def loss_and_gradients(self, model, *given):
-        weights = [weight for _, weight, _ in mixed.leaves(model)]
+        weights = [weight.get() for weight in mixed.leaves(model)]
         now = [weight.data.clone() for weight in weights]
         for weight, before in zip(weights, getattr(self, "before", now)):
             weight.data.copy_(before)
@@ -218,7 +219,7 @@ FAULTS = {
     "a norm in 16 bits": ("forward", "mixed-bfloat16", around(
         norms.StdLayerNorm, "forward", norm_in_half)),
     "residual sums in 16 bits": ("forward", "mixed-bfloat16", around(
-        residual.PreNorm, "after", sum_in_half)),
+        residual.PreNorm, "forward", sum_in_half)),
     "nothing in 16 bits": ("forward", "mixed-bfloat16", UNCAST),
     "gradients with nothing in 16 bits": (
         "gradients", "mixed-bfloat16", UNCAST),
