@@ -5,14 +5,16 @@ import dataclasses
 import importlib
 import importlib.util
 import sys
+import traceback
 from collections.abc import Callable
 
 import numpy as np
 
 from parity_io.errors import InputError, plural
+from parity import out_of_memory
 from parity.training.form import Training, arguments, training_of
 from parity.training.lockstep import Lock, rows_of
-from parity.training.places import Lines
+from parity.training.places import OURS, Lines
 from parity.training.records import WatchedRun
 
 
@@ -60,9 +62,29 @@ class Maker:
                     change(watcher, training)
                 for function in (training.loss, training.step, training.loop):
                     self.lines.begins_at(function)
-                run = watcher.watched(training, steps, lock)
+                with self.theirs():
+                    run = watcher.watched(training, steps, lock)
         self.check(run, training, steps)
         return run, training
+
+    @contextlib.contextmanager
+    def theirs(self):
+        """Raise an InputError for what fails in the user's own code."""
+        try:
+            yield
+        except (InputError, MemoryError):
+            raise
+        except Exception as error:  # the model's, the loss's, the optimiser's
+            frames = traceback.extract_tb(error.__traceback__)
+            if out_of_memory.message(error) or frames[-1].filename.startswith(
+                    OURS):
+                raise
+            text = " ".join(str(error).split())[:300].rstrip(".")
+            raise InputError(
+                f"the training of {self.side} failed"
+                + (f" at {place}" if (place := self.lines.last(frames))
+                   else "")
+                + f" ({type(error).__name__}: {text}); mend it.") from error
 
     def made(self, steps, lock):
         """(the Training, None), or (None, the run that ``make`` made)."""
@@ -82,7 +104,16 @@ class Maker:
         return training_of(made, self.side), None
 
     def check(self, run, training, steps):
-        """Raise InputError unless all steps were seen."""
+        """Raise InputError unless all steps were seen, and A's are numbers.
+        """
+        for number, record in enumerate(run.steps, 1):
+            if self.side == "a" and not all(
+                    np.isfinite(array).all() for array in record.after.values()
+                    if array.dtype.kind == "f"):
+                raise InputError(
+                    f"a's weights are no numbers after step {number}, where "
+                    f"its loss is {record.loss}; let a be the one that is "
+                    "right, with a loss that is a number.")
         if len(run.steps) >= steps or (
                 training is not None and training.optimizer is None
                 and not training.step and not training.loop

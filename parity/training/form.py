@@ -12,6 +12,9 @@ from parity.tracing.trace import framework_of
 MODEL, OPTIMIZER = ("model", "net", "module"), (
     "optimizer", "optimiser", "opt")
 
+#: Methods by which optimisers change weights.
+UPDATING = "step", "update", "apply"
+
 
 @dataclasses.dataclass
 class Training:
@@ -51,6 +54,17 @@ class Training:
 
     def __post_init__(self):
         framework_of(self.model)  # refuses what is no model
+        for name in ("loss", "step", "loop"):
+            value = getattr(self, name)
+            if not (value is None or callable(value)):
+                raise InputError(
+                    f"{name} is a {type(value).__name__}; give a function.")
+        if self.optimizer is not None and not any(
+                callable(getattr(self.optimizer, name, None))
+                for name in UPDATING):
+            raise InputError(
+                f"optimizer is a {type(self.optimizer).__name__}; give one of "
+                "the model's library.")
         if self.step and self.loop:
             raise InputError("a training has a step and a loop; give one.")
         if not (isinstance(self.accumulate, int) and self.accumulate > 0):

@@ -1,5 +1,7 @@
 """Why losses or gradients differ although the weights are the same."""
 
+import math
+
 import numpy as np
 
 from parity_io.errors import InputError
@@ -258,7 +260,10 @@ def _models(case, row):
 def _unknown(case, row):
     """What is known where no cause is."""
     known, differ = [], _outputs_differ(case, row)
-    if differ:
+    loss = case.b.steps[row.step - 1].loss
+    if loss is not None and not math.isfinite(loss):
+        known.append(f"The loss of b is {loss} in step {row.step}.")
+    elif differ:
         known.append("Given the same weights, the outputs differ: the "
                      "models do; ask parity compare without --train.")
     elif differ is False and row.quantity == LOSS:

@@ -71,13 +71,16 @@ class KerasWatcher:
 
     def state(self):
         """The optimiser's state by slot."""
-        slots = {}
-        for name, slot in SLOTS.items():
-            held = getattr(self.optimizer, name, None) or ()
-            for i, variable in enumerate(self.optimizer._trainable_variables):
+        slots, trained = {}, self.optimizer._trainable_variables
+        for name, held in vars(self.optimizer).items():
+            if held is trained or not isinstance(held, (list, tuple)) or (
+                    len(held) != len(trained)):
+                continue
+            for variable, each in zip(trained, held):
                 path = self.names.get(id(variable))
-                if path and i < len(held) and held[i] is not None:
-                    slots.setdefault(slot, {})[path] = numpy(held[i])
+                if path and getattr(each, "shape", None) == variable.shape:
+                    slots.setdefault(SLOTS.get(name, name), {})[path] = numpy(
+                        each)
         return slots
 
     @contextlib.contextmanager

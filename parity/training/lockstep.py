@@ -128,7 +128,7 @@ class Lock:
             return {}
         own = observer.record.parts[0].gradients
         made = self.given(mine.parts[0].gradients, like(observer, own))
-        if not made or apart(own, made) > NEAR:
+        if not made or not apart(own, made) <= NEAR:
             return {}
         return self._give(observer, RAW, made)
 
@@ -300,8 +300,8 @@ def _rates(step, pairs, a, b, mine, other):
              if pair.a in mine.rates and pair.b in other.rates]
     if found:
         error, pair = max(found, key=lambda each: each[0])
-        yield StepRow(step, RATE, pair.a, pair.b, error, limit, error > limit,
-                  False)
+        yield StepRow(step, RATE, pair.a, pair.b, error, limit,
+                      not error <= limit, False)
 
 
 def _moments(step, pairs, mine, other, limit):
@@ -359,7 +359,8 @@ def free_apart(lock, free):
     """How far the weights' changes are apart where B runs by itself.
 
     Returns:
-        (error after the last step, whether every step is within its limit).
+        (error after the last step, NaN where a weight is no number; whether
+        every step is within its limit).
     """
     a, worst, within = lock.a, 0.0, True
     for mine, other in zip(a.steps, free.steps):
@@ -373,7 +374,7 @@ def free_apart(lock, free):
                         0, WEIGHTS, pair, getattr(a.steps[0], old), one,
                         getattr(free.steps[0], old), two, LOCKSTEP_LIMIT,
                         EPS[a.dtype])
-                    worst = max(worst, row.error)
+                    worst = worst if row.error <= worst else row.error
                     within = within and not row.differs
     return worst, within
 

@@ -76,6 +76,12 @@ class Lines:
                         return f"{pathlib.Path(file).name}:{line}"
         return self.default
 
+    def last(self, frames):
+        """The last of a traceback's frames that is a user's, or ""."""
+        return next((f"{pathlib.Path(each.filename).name}:{each.lineno}"
+                     for each in reversed(frames)
+                     if self.is_users(each.filename)), "")
+
     def begins_at(self, function):
         """Take a function's own line where no other tells."""
         code = getattr(function, "__code__", None)

@@ -210,7 +210,8 @@ class TorchWatcher:
         instead = self.observer.updating(
             {path: self.framework.to_numpy(tensor.grad.to_dense())
              for _, tensor, path in groups if tensor.grad is not None},
-            {path: float(group["lr"]) for group, _, path in groups})
+            {path: float(group["lr"]) for group, _, path in groups
+             if "lr" in group})
         for _, tensor, path in groups:
             if path in instead and tensor.grad is not None:
                 tensor.grad = self.native(instead[path], tensor)

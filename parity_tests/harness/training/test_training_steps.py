@@ -117,6 +117,10 @@ def changed(**more):
      "2 steps of 2 batches"),
     (changed(loss=lambda y, t: (y - t)**2), "not a number"),
     (changed(loss=lambda y, t: y.detach().mean()), "do not detach"),
+    (changed(loss="mse"), "give a function"),
+    (changed(loss=lambda y, t: 1 / 0),
+     r"of b failed at test_training_steps.py:\d+ \(ZeroDivisionError"),
+    (changed(optimizer=3), "optimizer is a int; give one"),
     (lambda: 3, "must return"), (lambda: {"net": 3}, "its names are"),
     (lambda: (nn.Linear(2, 2), 1, 2), "a tuple of 3"),
     (lambda: (3, lambda: None), "not a model"),
@@ -138,6 +142,34 @@ def test_what_is_dropped_at_random_is_refused():
         return made
     with pytest.raises(InputError, match="at random"):
         parity.diff_training(make(1), make(2))
+
+
+def test_a_loss_that_becomes_no_number():
+    one = regression(adam)
+    two = changed(loss=lambda y, t: ((y - t)**2).mean() * float("nan"))
+    made = parity.diff_training(one, two)
+    assert (made.verdict, made.first.quantity) == (DIVERGENCE, "loss")
+    assert "The loss of b is nan in step 1." in str(made)
+    with pytest.raises(InputError, match="no numbers after step 1, where"):
+        parity.diff_training(two, one)
+
+
+def test_an_unknown_optimiser_without_a_rate_is_compared_by_its_state():
+    class Smooth(torch.optim.Optimizer):
+        @torch.no_grad()
+        def step(self):
+            for group in self.param_groups:
+                for each in group["params"]:
+                    held = self.state[each]
+                    held["mean"] = held.get("mean", 0) * 0.7 + (
+                        group["scale"] * each.grad.tanh())
+                    each.sub_(held["mean"].sin() * 0.05)
+    one, two = (regression(lambda p, scale=scale: Smooth(
+        p, {"scale": scale})) for scale in (1.0, 1.1))
+    assert parity.diff_training(one, one).verdict == MATCH
+    made = parity.diff_training(one, two)
+    assert (made.verdict, made.first.quantity, made.first.b) == (
+        DIVERGENCE, "moments", "mean")
 
 
 def test_an_unknown_optimiser_is_compared_by_its_numbers():
