@@ -61,12 +61,12 @@ def judged(exercise, path, record):
             WRONG, "the answer was ended before it could be judged.")
     for place, (answer, truth) in enumerate(zip(answers, truths), start=1):
         if problem := difference(answer, truth, exercise):
-            known = mistake_of(exercise, calls, answers)
             return Verdict(WRONG, (
                 f"{exercise.number} is not right yet. On inputs {place} of "
-                f"{len(calls)}, {shown(calls[place - 1])}: {problem}."),
+                f"{len(calls)}, {shown(exercise, calls[place - 1])}: "
+                f"{problem}."),
                 numbers_of(answer, truth),
-                (known or hint(answer, truth, exercise.limit)).strip())
+                hints(exercise, calls, record, truths, place - 1))
     changed = record.get("changed")
     if changed is not None:
         return Verdict(WRONG, (
@@ -75,6 +75,43 @@ def judged(exercise, path, record):
             "work on a copy."))
     return Verdict(RIGHT, (f"{exercise.number} is right: {len(calls)} inputs, "
                            "each within the limit."))
+
+
+def hints(exercise, calls, record, truths, place):
+    """What is known of the mistake in the answers, in sentences, or "".
+
+    Args:
+        record: of the answers, and which argument they change.
+        place: which of them is the first that is not right.
+    """
+    answers, changed = record["answers"], record.get("changed")
+    answer, truth = answers[place], truths[place]
+    said = []
+    if changed is not None:
+        said.append(f"It changes {parameter(exercise, changed)}, which is the "
+                    "caller's; work on a copy.")
+    if answer is None:
+        said.append("None is what a function returns that ends without "
+                    "'return'; one of its ways does.")
+    shaped = list(map(reshaped, answers, truths))
+    if known := mistake_of(exercise, calls, shaped):
+        said.append(known)
+    elif not difference(shaped[place], truth, exercise):
+        said.append("Only the shape is wrong: the numbers are right.")
+    elif known := mistake_of(exercise, [calls[place]], [shaped[place]], True):
+        said.append(f"On these inputs: {known}")
+    elif known := hint(answer, truth, exercise.limit):
+        said.append(known.strip())
+    return " ".join(said)
+
+
+def reshaped(answer, truth):
+    """An array in the shape of what is right, where axes of 1 alone differ."""
+    if not (isinstance(answer, np.ndarray) and isinstance(truth, np.ndarray)):
+        return answer
+    bare, wanted = ([size for size in one.shape if size != 1]
+                    for one in (answer, truth))
+    return answer.reshape(truth.shape) if bare == wanted else answer
 
 
 def numbers_of(answer, truth):
@@ -125,7 +162,8 @@ def stop(exercise, path, record, calls):
         return WRONG, (f"{exercise.function} is not written yet: replace the "
                        "line that raises NotImplementedError.")
     place = record.get("place")
-    of = (f" on inputs {place} of {len(calls)}: {shown(calls[place - 1])}"
+    of = (f" on inputs {place} of {len(calls)}: "
+          + shown(exercise, calls[place - 1])
           if place in range(1, len(calls) + 1) else "")
     return WRONG, f"{exercise.function} raises {words}{of}."
 
@@ -141,14 +179,18 @@ def quote(words):
     return visible(str(words)[:LONGEST])
 
 
-def shown(arguments):
-    """The inputs of a call in a few words."""
-    return ", ".join(
-        f"{value.dtype} {list(value.shape)}" if isinstance(value, np.ndarray)
-        else "a function" if callable(value)
-        else repr(value) if len(repr(value)) < 40
-        else f"a {type(value).__name__} of {len(value)}"
-        for value in arguments)
+def shown(exercise, arguments):
+    """The inputs of a call in a few words, each behind its name."""
+    def words(value):
+        if isinstance(value, np.ndarray):
+            return f"{value.dtype} {list(value.shape)}"
+        if callable(value):
+            return "a function"
+        if len(repr(value)) < 40:
+            return repr(value)
+        return f"a {type(value).__name__} of {len(value)}"
+    return ", ".join(f"{name} {words(value)}" for name, value
+                     in zip(exercise.parameters, arguments))
 
 
 def difference(answer, truth, exercise):
@@ -215,20 +257,27 @@ def _items_differ(answer, truth, exercise):
     return ""
 
 
-def mistake_of(exercise, calls, answers):
-    """A sentence on the mistake that gives these very answers, or ""."""
+def mistake_of(exercise, calls, answers, alone=False):
+    """A sentence on the mistake that gives these very answers, or "".
+
+    Args:
+        alone: whether it has to be the only one that does.
+    """
+    found = []
     for name, function in exercise.mistakes.items():
         with np.errstate(all="ignore"):
             gives = [function(*arguments) for arguments in calls]
         if all(_without_number(answer, one)
                or not difference(answer, one, exercise)
                for answer, one in zip(answers, gives)):
-            cause = next((each for each in catalogue.causes()
-                          if each.name == name), None)
-            if cause:
-                return f" It is a known mistake, “{name}”: {cause.sentence}"
-            return f" A known way to get it: {name}."
-    return ""
+            found.append(name)
+    if not found or (alone and len(found) > 1):
+        return ""
+    cause = next((each for each in catalogue.causes()
+                  if each.name == found[0]), None)
+    if cause:
+        return f"It is a known mistake, “{cause.name}”: {cause.sentence}"
+    return f"A known way to get it: {found[0]}."
 
 
 def _without_number(answer, other):

@@ -31,7 +31,9 @@ MASK = SOLUTIONS / "4_1.py"
     ("while True:\n    pass\n", 1, "did not end within 1 seconds"),
     ("import os\nos._exit(0)\n", 1, "ended its process"),
     ("def causal_mask(length):\n    raise ValueError('a\\nb')\n", 1,
-     r"raises ValueError \(a\) on inputs 1 of 4"),
+     r"raises ValueError \(a\) on inputs 1 of 4: length 1"),
+    ("def causal_mask(length):\n    raise NotImplementedError('of uint32')\n",
+     1, r"raises NotImplementedError \(of uint32\)"),
     ("def causal_mask(length):\n    raise SystemExit(3)\n", 1,
      "raises SystemExit"),
     ("def causal_mask(a, b):\n    return a\n", 1, "raises TypeError"),
@@ -52,7 +54,7 @@ MASK = SOLUTIONS / "4_1.py"
     ("import numpy\ndef causal_mask(length):\n"
      "    return numpy.matrix([[True]])\n", 1, "not an array but matrix"),
     ("from reference_numpy.masks import causal_mask\n", 1,
-     "not judged: the answer imports transformer_contract, reference_numpy"),
+     "not judged: the answer imports reference_numpy, transformer_contract"),
     ("import importlib\ndef causal_mask(length):\n    return importlib."
      "import_module('reference_numpy.masks').causal_mask(length)\n", 1,
      "not judged: the answer imports"),
@@ -234,7 +236,7 @@ def test_the_command(tmp_path, monkeypatch):
     assert "np.tri" in path.read_text("utf-8")
     wrong = invoke("exercise", "4.1", path)
     assert wrong.exit_code == 1
-    assert "On inputs 2 of 4, 2: " in wrong.output
+    assert "On inputs 2 of 4, length 2: " in wrong.output
     assert "  got      1 1\n  expected 1 0\n" in wrong.output
     assert "off by one" not in wrong.output and "--hint" in wrong.output
     wrong = invoke("exercise", "4.1", path, "--hint", "--solution")
@@ -249,6 +251,27 @@ def test_the_command(tmp_path, monkeypatch):
     for words in ("# numpy\n", "np.tri(", "# torch\n", "tril()", "# keras\n",
                   "# jax\n", "jnp.tri("):
         assert words in right.output
+
+
+@pytest.mark.parametrize("number, text, words", [
+    ("4.1", "import numpy\ndef causal_mask(length):\n"
+     "    return numpy.tri(length, dtype=bool)\n", "Only the shape is wrong"),
+    ("4.1", "import numpy\ndef causal_mask(length):\n"
+     "    return numpy.tri(length, k=1, dtype=bool)\n", "off by one"),
+    ("4.1", "import numpy\ndef causal_mask(length):\n"
+     "    mask = numpy.tri(length, dtype=bool)[None, None]\n"
+     "    return mask.swapaxes(2, 3) if length == 2 else mask\n",
+     "On these inputs: A known way to get it: the mask is transposed"),
+    ("4.3", "def first_leak(run, tokens):\n    tokens[1:] = 0\n"
+     "    return 3\n", "It changes 'tokens', which is the caller's"),
+    ("4.3", "def first_leak(run, tokens):\n    pass\n",
+     "a function returns that ends without 'return'"),
+])
+def test_a_hint_of_what_is_no_number(number, text, words, tmp_path):
+    """A shape, an argument that is changed, nothing, a mistake here alone."""
+    found = answer.judged(exercises()[number], written(tmp_path, text))
+    assert found.status == judge.WRONG
+    assert words in found.hint
 
 
 @pytest.mark.parametrize("framework", ports.usual_ports())
