@@ -65,6 +65,28 @@ lessons.picture(figure, "Three masks of a short target in a padded batch, "
                 "the last columns; and where both are")
 
 # %% [markdown]
+# Do not take that on trust. Both calls of PyTorch get a causal mask, each in
+# its own meaning. Weights are 0 where a query may not attend.
+
+# %%
+if "torch" in engines:
+    import torch
+
+    torch.manual_seed(4)
+    may = torch.ones(3, 3, dtype=torch.bool).tril()
+    one = torch.eye(3).double()[None]  # keys that are told apart
+    weights_of = torch.nn.functional.scaled_dot_product_attention(
+        one, one, one, attn_mask=may)[0]
+    layer = torch.nn.MultiheadAttention(3, 1, batch_first=True).double()
+    _, of_layer = layer(one, one, one, attn_mask=~may)
+    for name, found in (("scaled_dot_product_attention, mask", weights_of),
+                        ("MultiheadAttention, ~mask", of_layer[0])):
+        print(f"{name}\n{found.detach().numpy()}")
+        assert torch.equal(found != 0, may)
+else:
+    print("not checked: torch is not installed")
+
+# %% [markdown]
 # ## How a score is hidden
 #
 # The softmax of -∞ is 0, so a hidden score could be replaced by -∞. Two things
@@ -74,8 +96,7 @@ lessons.picture(figure, "Three masks of a short target in a padded batch, "
 # score, and sets hidden weights to 0 once more at the end (R2).
 
 # %%
-lessons.at_the_spot(
-    engines, "attention.py", "MultiHeadAttention", "weights")
+lessons.in_full(engines, "attention.py", "masked_softmax")
 lowest = np.finfo(np.float64).min
 print(f"the lowest finite number {lowest:.3g}, its exponential "
       f"{np.exp(lowest)}")
@@ -194,6 +215,8 @@ tables = {"key ≤ query": moved(inputs.target_mask),
 for name, table in tables.items():
     print(f"{name}: outputs that a later token moves:",
           int(np.triu(table, 1).sum()))
+    print("\n".join("".join("■" if one else "·" for one in row)
+                    for row in table))
 assert not np.triu(tables["key ≤ query"], 1).any()
 assert np.diag(tables["key ≤ query + 1"], 2).any()
 assert not np.triu(tables["key ≤ query + 1"], 3).any()
@@ -206,7 +229,7 @@ lessons.picture(figure, "Which outputs move when a token is changed: with the "
                 "two diagonals more, one for each layer")
 
 # %% [markdown]
-# Look at the right picture again. The mask leaks one place, but *two* diagonals
+# Look at the second table. The mask leaks one place, but *two* diagonals
 # are lit above the main one: the model has two decoder layers, and each hands
 # the leak one place further. In a stack of six, a leak of one place is one of
 # six.

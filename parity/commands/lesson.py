@@ -3,6 +3,7 @@
 import pathlib
 import shutil
 import sys
+import tempfile
 import textwrap
 from typing import Annotated, Optional
 
@@ -65,6 +66,8 @@ def lesson(
             with as_input_error(pictures):
                 pictures.mkdir(parents=True, exist_ok=True)
         sits = sys.stdin.isatty() and sys.stdout.isatty()
+        if sits and not pictures:  # who reads of a picture wants to see it
+            pictures = pathlib.Path(tempfile.mkdtemp(prefix="lesson-"))
         if _run(paths[number], pictures, stop and sits):
             _after(number, paths)
 
@@ -99,7 +102,8 @@ def _run(path, pictures, stop):
                   + "\n", flush=True)
             continue
         if cell.output:
-            print(f"{cell.output}\n")
+            print("\n".join(map(_between_words, cell.output.split("\n")))
+                  + "\n")
         for picture in cell.pictures:
             drawn += 1
             where = ("--pictures FOLDER keeps it" if not pictures else
@@ -109,6 +113,12 @@ def _run(path, pictures, stop):
             print(terminal.filled(
                 f"[picture: {picture.words}; {where}]") + "\n")
     return True
+
+
+def _between_words(line):
+    """A line of output, and one that is too wide on several."""
+    wide = len(line) > shutil.get_terminal_size().columns
+    return terminal.filled(line) if wide else line
 
 
 def _on():

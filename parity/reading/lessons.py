@@ -6,6 +6,7 @@ in every editor that knows such cells; here it is run cell by cell, and what
 each prints and draws is kept.
 """
 
+import ast
 import contextlib
 import dataclasses
 import io
@@ -215,6 +216,17 @@ def at_the_spot(engines, file, owner, step, backward=False):
                     if (each.owner, each.name) == (owner, step)
                     and each.backward == backward)
         print(f"{name:6} {' '.join(code.split())}")
+
+
+def in_full(engines, file, function):
+    """Print what a function does in each of ``engines``, without docstring."""
+    for name in engines:
+        text = (ports.folder(name) / file).read_text(encoding="utf-8")
+        body = next(node.body for node in ast.parse(text).body
+                    if isinstance(node, ast.FunctionDef)
+                    and node.name == function)
+        print(f"{name}:", *(f"    {ast.get_source_segment(text, one)}"
+                            for one in body[1:]), sep="\n")
 
 
 def notebook(path, out):
