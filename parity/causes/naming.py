@@ -3,6 +3,7 @@
 import numpy as np
 
 from parity.causes import naming_arrays
+from parity.causes import naming_slices as slices
 from parity.causes.difference import FaultOfPrograms
 from parity.causes.related import hides, masked, related
 from parity.numerics.words import apart, listed
@@ -170,7 +171,10 @@ def _computed(this):
 
 def _setting(this):
     """The setting that differs of operations that read the same, or ()."""
-    found = _differing(this.trial.a.settings, this.trial.b.settings)
+    if parts := slices.of_slices(this, ([this.trial.a], [this.trial.b])):
+        return parts
+    found = _differing(*map(slices.counted, (this.a, this.b), (
+        this.trial.a, this.trial.b)))
     return found if found and (found[0] != "axis" or _shape(
         this, "a") == _shape(this, "b")) else ()
 
@@ -194,7 +198,7 @@ def _setting_of(this, steps):
                   else () for program, each in ((this.a, one), (this.b, two))]
         if one.name == "slice" and shapes[0] == shapes[1] and (
                 one.settings != two.settings):
-            return "order of the parts", *map(_places, (one, two))
+            return "order of the parts", *map(slices.places, (one, two))
         if shapes[0] == shapes[1] and (settings := _differing(
                 one.settings, two.settings)):
             whole = roles.whole_of(this.two, two)
@@ -213,17 +217,6 @@ def _spacing(steps):
     one, two = ({name: each.settings.get(name) for name in (
         "strides", "dilation")} for (each,) in found)
     return _differing(one, two)
-
-
-def _places(operation):
-    """Which places a slice takes, in words."""
-    first, last, step = (operation.settings.get(name) for name in (
-        "start", "stop", "step"))
-    if isinstance(step, int) and step > 1:
-        return f"every {step}. number from {first}"
-    until = "the end" if last is None or isinstance(last, int) and (
-        last > 1 << 40) else last
-    return f"{first} to {until}"
 
 
 def _of_terms(this):
@@ -291,7 +284,8 @@ def _of_steps(this):
                  else word for word, each in zip(words, steps)]
         if words[0] != words[1]:
             return "activation", *words
-    if setting := _setting_of(this, steps) or _spacing(steps):
+    if setting := (slices.of_slices(this, steps) or _setting_of(this, steps)
+                   or _spacing(steps)):
         return setting
     orders = [[each for each in sorted(some, key=lambda each: each.number)
                if not is_view(each)] for some in steps]

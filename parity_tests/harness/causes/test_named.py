@@ -182,3 +182,32 @@ def test_no_letter_is_a_name_of_the_model():
     alignment.a = alignment.b = program
     names.__init__(alignment)
     assert names.free[0] == "z" and not {"x", "y"} & {*names.free}
+
+
+class TurnedPairs(nn.Module):
+    """Pairs of numbers, turned."""
+
+    def __init__(self, halves):
+        super().__init__()
+        self.query, self.key = nn.Linear(6, 6), nn.Linear(6, 6)
+        self.halves = halves
+
+    def turned(self, x):
+        angle = torch.arange(5, dtype=x.dtype)[:, None] * 0.3 ** torch.arange(
+            3, dtype=x.dtype)
+        one, two = (x.chunk(2, -1) if self.halves else
+                    (x[..., 0::2], x[..., 1::2]))
+        return torch.cat([one * angle.cos() - two * angle.sin(),
+                          two * angle.cos() + one * angle.sin()], -1)
+
+    def forward(self, x):
+        scores = self.turned(self.query(x)) @ self.turned(self.key(x)).mT
+        return torch.softmax(scores, -1) @ x
+
+
+def test_pairs_of_halves_are_parts_not_an_axis():
+    """Axis -1 of three is axis 2."""
+    for cause, in_a, in_b in told(
+            drawn(TurnedPairs(False)), drawn(TurnedPairs(True)), X):
+        assert cause == "order of the parts"
+        assert "every 2. number from 0" in in_a and "0 to 2" in in_b
