@@ -119,8 +119,9 @@ def laid_out(model, tokens):
 
 def joined(attention):
     """An attention whose query, key and value are one map."""
-    return with_parts(attention, joined=Joined(
-        (attention.query, attention.key, attention.value)))
+    own = with_parts(attention)
+    own.joined = Joined((attention.query, attention.key, attention.value))
+    return own
 
 
 def with_parts(module, **parts):

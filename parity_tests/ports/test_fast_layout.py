@@ -89,6 +89,27 @@ def test_an_array_that_stays_is_not_the_heavier_for_others():
     assert weakref.getweakrefcount(stays) == 0
 
 
+@pytest.mark.parametrize("method", SEARCHES)
+def test_a_search_is_compiled_once(method, monkeypatch):
+    pytest.importorskip("jax", reason="not checked: JAX is not installed")
+    from impl_jax.fast import search
+    used, compiled = [], search._compiled
+
+    def noted(*arguments):
+        used.append(compiled(*arguments))
+        return used[-1]
+
+    monkeypatch.setattr(search, "_compiled", noted)
+    engine = usable("jax", "fast")
+    model = engine.build("transformer", ODD, probe_weights(ODD, 3))
+    programs = []
+    for _ in range(2):
+        engine.generate(
+            model, cases.ids("source", 3, 7, 203), SEARCHES[method])
+        programs.append([each._cache_size() for each in dict.fromkeys(used)])
+    assert programs[0] == programs[1]
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("search", SEARCHES)
 def test_under_autocast(dtype, search):
