@@ -1,30 +1,19 @@
 """The command line: ``parity``.
 
+A command is imported when it is asked for, so that none waits for what another
+needs.
+
 Exit status: 0 match, 1 divergence, 2 usage or unreadable input, 3 a required
 framework is missing, 4 nothing was compared, 70 a mistake in this program.
 """
 
 import contextlib
 import os
-from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
-from parity.commands import (
-    check, compare, convert, dialects, differences, doctor, exercise, faults,
-    invariance, ledger, lesson, matrix, quality, read, shards, teach,
-    translate, vectors, weights)
-from parity.commands import train as training
-from parity.commands.shell import Command, Commands
-
-app = typer.Typer(
-    cls=Commands, add_completion=False, no_args_is_help=False,
-    rich_markup_mode=None, pretty_exceptions_enable=False,
-    help="One Transformer in NumPy, PyTorch, Keras and JAX: prove that they "
-         "agree. Exit status: 0 match, 1 divergence, 2 usage or unreadable "
-         "input, 3 a required framework is missing, 4 nothing was compared, "
-         "70 a mistake in this program.")
+from parity.commands.shell import Commands, Listed
 
 #: What is printed where no command is given.
 FIRST = """\
@@ -39,6 +28,79 @@ One Transformer in NumPy, PyTorch, Keras and JAX, proved to be the same. Try:
   parity --help                         every command
 """
 
+#: The commands, by what they are for: module and function -> line in --help.
+GROUPS: dict[str, dict[str, str]] = {
+    "Debug your own models": {
+        "compare.compare": "Say whether two models differ, where and why.",
+        "compare.dump": "Store what a model computes, to compare later.",
+        "invariance.invariance": "Ask one in other batches, padded, cached.",
+        "convert.convert": "Find which weight of one is which of another."},
+    "Check the four": {
+        "check.check": "Compare every step of every port, and more."},
+    "Read and teach": {
+        "read.read": "Write pages with the four side by side.",
+        "lesson.lesson": "Run a lesson.",
+        "exercise.exercise": "Give an exercise, or check an answer.",
+        "teach.teach": "Pack lessons for a class."},
+    "Use models": {
+        "translate.translate": "Answer texts by the models that come along.",
+        "train.train": "Train a model, alike in every port."},
+    "Models of other systems": {
+        "dialects.dialects": "Say how their Transformers differ from ours.",
+        "dialects.import_": "Make one of theirs one of ours, for all four.",
+        "dialects.run": "Answer texts or sounds with it.",
+        "dialects.export": "Write one of ours as they store it."},
+    "This machine": {
+        "doctor.doctor": "Say what is installed, and what is too old."},
+}
+
+#: What belongs to a command and is called by two words, such as check vectors.
+PARTS: dict[str, dict[str, str]] = {
+    "check.check": {
+        "vectors.vectors": "Replay numbers that other systems computed.",
+        "matrix.matrix": "Compare what is compiled, exported, on devices.",
+        "faults.faults": "Put each known fault into a port, and find it.",
+        "shards.shards": "Compare a model where it lies, on many devices.",
+        "ledger.ledger": "Compare errors with those recorded.",
+        "differences.differences": "Show what frameworks do differently."},
+    "train.train": {
+        "train.curves": "Draw the learning curves of runs.",
+        "quality.quality": "Say how good the models that come along are.",
+        "translate.tokenizer": "Train a tokenizer from text.",
+        "weights.weights": "Make the files that come along again."},
+}
+
+
+def entries():
+    """Yield (name, Listed) of every command, a command's parts behind it."""
+    for group, functions in GROUPS.items():
+        for function, line in functions.items():
+            first = Listed(function, line).name
+            parts = [Listed(*each) for each in PARTS.get(function, {}).items()]
+            listed = [f"  parity {f'{first} {part.name}':18} {part.line}"
+                      for part in parts]
+            yield first, Listed(
+                function, line, group, "\n".join([
+                    "\b", "And, each with a --help of its own:",
+                    *listed]) if parts else None)
+            for part in parts:
+                yield f"{first} {part.name}", part
+
+
+class Ours(Commands):
+    """The commands of GROUPS and PARTS."""
+
+    entries = dict(entries())
+
+
+app = typer.Typer(
+    cls=Ours, add_completion=False, no_args_is_help=False,
+    rich_markup_mode=None, pretty_exceptions_enable=False,
+    help="One Transformer in NumPy, PyTorch, Keras and JAX: prove that they "
+         "agree. Exit status: 0 match, 1 divergence, 2 usage or unreadable "
+         "input, 3 a required framework is missing, 4 nothing was compared, "
+         "70 a mistake in this program.")
+
 
 @app.callback(invoke_without_command=True)
 def main(
@@ -51,6 +113,7 @@ def main(
 ):
     """One Transformer, four times."""
     if version:
+        from parity.commands import doctor
         print(f"parity {doctor.version()}")
         raise typer.Exit
     if ctx.invoked_subcommand is None:
@@ -58,66 +121,3 @@ def main(
     if quiet:
         ctx.with_resource(contextlib.redirect_stdout(
             ctx.with_resource(open(os.devnull, "w", encoding="utf-8"))))
-
-
-#: The commands, by what they are for: function -> its line in --help.
-GROUPS: dict[str, dict[Callable, str]] = {
-    "Debug your own models": {
-        compare.compare: "Say whether two models differ, where and why.",
-        compare.dump: "Store what a model computes, to compare later.",
-        invariance.invariance: "Ask one in other batches, padded, cached.",
-        convert.convert: "Find which weight of one is which of another."},
-    "Check the four": {
-        check.check: "Compare every step of every port, and more."},
-    "Read and teach": {
-        read.read: "Write pages with the four side by side.",
-        lesson.lesson: "Run a lesson.",
-        exercise.exercise: "Give an exercise, or check an answer.",
-        teach.teach: "Pack lessons for a class."},
-    "Use models": {
-        translate.translate: "Answer texts by the models that come along.",
-        training.train: "Train a model, alike in every port."},
-    "Models of other systems": {
-        dialects.dialects: "Say how their Transformers differ from ours.",
-        dialects.import_: "Make one of theirs one of ours, for all four.",
-        dialects.run: "Answer texts or sounds with it.",
-        dialects.export: "Write one of ours as they store it."},
-    "This machine": {
-        doctor.doctor: "Say what is installed, and what is too old."},
-}
-
-#: What belongs to a command and is called by two words, such as check vectors.
-PARTS: dict[Callable, dict[Callable, str]] = {
-    check.check: {
-        vectors.vectors: "Replay numbers that other systems computed.",
-        matrix.matrix: "Compare what is compiled, exported, on devices.",
-        faults.faults: "Put each known fault into a port, and find it.",
-        shards.shards: "Compare a model where it lies, on many devices.",
-        ledger.ledger: "Compare errors with those recorded.",
-        differences.differences: "Show what frameworks do differently."},
-    training.train: {
-        training.curves: "Draw the learning curves of runs.",
-        quality.quality: "Say how good the models that come along are.",
-        translate.tokenizer: "Train a tokenizer from text.",
-        weights.weights: "Make the files that come along again."},
-}
-
-
-def name_of(function: Callable, *first: str) -> str:
-    """What a function is called on the command line, behind other words."""
-    return " ".join((*first, function.__name__.rstrip("_")))
-
-
-for group, functions in GROUPS.items():
-    for function, line in functions.items():
-        first = name_of(function)
-        parts = PARTS.get(function, {})
-        listed = [f"  parity {name_of(part, first):18} {about}"
-                  for part, about in parts.items()]
-        app.command(
-            first, cls=Command, short_help=line, rich_help_panel=group,
-            epilog="\n".join(["\b", "And, each with a --help of its own:",
-                              *listed]) if parts else None)(function)
-        for part, about in parts.items():
-            app.command(
-                name_of(part, first), cls=Command, short_help=about)(part)

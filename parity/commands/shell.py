@@ -5,8 +5,12 @@ Status 1 says that something diverges, or that a port fails: a user's mistake is
 an output that nobody reads any more 141, as the shell has it.
 """
 
+import collections.abc
 import contextlib
+import dataclasses
 import errno
+import functools
+import importlib
 import os
 import sys
 import traceback
@@ -85,12 +89,69 @@ def shortened(option, names, text):
         f"  [default: {option.default}]" if told else "")
 
 
+@dataclasses.dataclass(frozen=True)
+class Listed:
+    """A command, which is imported when it is asked for.
+
+    Attributes:
+        function: its module in parity.commands, and its function there.
+        line: its line in --help.
+        group: under which it is listed there; "" of a part of another.
+        epilog: what stands last in its own --help.
+    """
+
+    function: str
+    line: str
+    group: str = ""
+    epilog: str | None = None
+
+    @property
+    def name(self):
+        """What the function is called on the command line."""
+        return self.function.partition(".")[2].rstrip("_")
+
+    @functools.cached_property
+    def command(self):
+        """The command."""
+        module, _, name = self.function.partition(".")
+        app = typer.Typer(
+            add_completion=False, rich_markup_mode=None,
+            pretty_exceptions_enable=False)
+        app.command(cls=Command, short_help=self.line, epilog=self.epilog)(
+            getattr(importlib.import_module(f"parity.commands.{module}"),
+                    name))
+        return typer.main.get_command(app)
+
+
+class Imported(collections.abc.Mapping):
+    """Commands by name, each imported when it is asked for."""
+
+    def __init__(self, entries):
+        self.entries = entries
+
+    def __getitem__(self, name):
+        return self.entries[name].command
+
+    def __iter__(self):
+        return iter(self.entries)
+
+    def __len__(self):
+        return len(self.entries)
+
+
 class Commands(TyperGroup):
     """The commands; what they raise becomes an exit status.
 
     A name may be two words, such as "check vectors". It is then listed in the
     help of the command of its first word.
     """
+
+    #: {name: Listed}, of whoever makes a group of them.
+    entries: dict[str, Listed] = {}
+
+    def __init__(self, **more):
+        super().__init__(**more)
+        self.commands = Imported(self.entries)
 
     def resolve_command(self, ctx, args):
         """Find the command of the first two words, or of the first."""
@@ -125,11 +186,9 @@ class Commands(TyperGroup):
     def format_commands(self, ctx, formatter):
         """List the commands in groups, in the order in which they stand."""
         groups = {}
-        for name in self.list_commands(ctx):
-            command = self.get_command(ctx, name)
-            if " " not in name:
-                groups.setdefault(command.rich_help_panel, []).append(
-                    (name, command.short_help or command.help))
+        for name, entry in self.entries.items():
+            if entry.group:
+                groups.setdefault(entry.group, []).append((name, entry.line))
         for group, rows in groups.items():
             with formatter.section(group):
                 formatter.write_dl(rows)
