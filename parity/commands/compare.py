@@ -170,7 +170,6 @@ def compare(
     from parity.causes.deciding import decide
     from parity.comparison.belonging import check_comparable
     from parity.comparison.compare import compare as compared
-    from parity.comparison.evidence import evidence as facts
     from parity.dumps.printed import alike
     from parity.causes.foreign import finish
     from parity.exported.model import NotInstalled
@@ -178,8 +177,6 @@ def compare(
     from parity.matching.steps import suggest
     from parity.render import terminal
     from parity.render import comparison as screens
-    from parity.render import comparison_page
-    from parity.render import evidence as evidence_page
     with told_plainly():
         if dtype is not None:
             one_of(dtype, DTYPES, "dtype")
@@ -196,7 +193,10 @@ def compare(
             compare_trainings(a, b, train, exact, html, json_file, {
                 "--map": map_file, "--write-map": write_map, "--dtype": dtype,
                 "--layers": layers, "--evidence": evidence})
-        folder = evidence_page.made(evidence) if evidence else None
+        folder = None
+        if evidence:
+            from parity.render import evidence as evidence_page
+            folder = evidence_page.made(evidence)
         if os.path.realpath(a) == os.path.realpath(b) and not is_script(a):
             raise InputError(
                 f"a and b are one folder, {str(a)!r}, and a comparison of a "
@@ -226,6 +226,7 @@ def compare(
         screens.print_comparison(terminal.console(), comparison,
                                  steps or everything, everything)
         if folder:
+            from parity.comparison.evidence import evidence as facts
             command = ["parity", "compare", str(a), str(b)]
             for name, value in (("--map", map_file), ("--dtype", dtype),
                                 ("--layers", layers)):
@@ -233,6 +234,7 @@ def compare(
             evidence_page.write(facts(
                 comparison, first, second, shlex.join(command)), folder)
         if html:
+            from parity.render import comparison_page
             comparison_page.write_html(comparison, html)
         if json_file:
             write_json(json_file, comparison.as_json())

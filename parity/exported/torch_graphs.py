@@ -17,7 +17,7 @@ from parity.operations.frames import TELLING, folder_of
 from parity.operations.program import Place
 from parity.operations.torch import Runner
 from parity.tracing.recorder import mapped
-from parity.tracing.torch import named_arrays, put_back
+from parity.tracing.torch import is_compiled, named_arrays, put_back
 
 
 def loaded(path, inputs, keywords):
@@ -35,11 +35,11 @@ def opened(model, inputs, keywords):
     """The ExportedModel of a compiled or exported program; None of a module."""
     if isinstance(model, torch.export.ExportedProgram):
         return exported(model.module(), inputs, keywords)
-    if isinstance(model, torch._dynamo.OptimizedModule):
+    if is_compiled(model):
         return compiled(model, inputs, keywords)
     if isinstance(model, torch.nn.Module):
         inside = [path for path, module in model.named_modules()
-                  if isinstance(module, torch._dynamo.OptimizedModule)
+                  if is_compiled(module)
                   or getattr(module, "_compiled_call_impl", None)]
         if inside:
             return compiled(model, inputs, keywords)
@@ -207,7 +207,7 @@ def _recompiled(model, backend_of):
     while hasattr(callback, "_torchdynamo_orig_backend"):
         callback = callback._torchdynamo_orig_backend
     callback = getattr(callback, "compiler_fn", callback)
-    if not isinstance(model, torch._dynamo.OptimizedModule):
+    if not is_compiled(model):
         raise InputError(
             "parts of the model are compiled, and what they compute is not "
             "seen as operations; compile the whole, or give the parts.")

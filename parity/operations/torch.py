@@ -9,7 +9,8 @@ from parity.operations.program import INPUT, PARAMETER, Rounding
 from parity.operations.torch_built import rebuilt
 from parity.operations.torch_recording import outputs_of, recording
 from parity.tracing.recorder import argument_names, mapped
-from parity.tracing.torch import modules, named_arrays, put_back
+from parity.tracing.torch import (
+    is_compiled, modules, named_arrays, put_back)
 
 
 class Runner:
@@ -18,7 +19,7 @@ class Runner:
     framework = "torch"
 
     def __init__(self, model, inputs, keywords, make=None):
-        if isinstance(model, torch._dynamo.OptimizedModule):
+        if is_compiled(model):
             raise InputError(
                 "a compiled model cannot be seen as operations; hand in the "
                 "module that was given to torch.compile.")

@@ -1,10 +1,9 @@
 """A model of torch made anew, so that its tables too are float64."""
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from parity.operations.torch_recording import (
-    TorchRecording, Unfused, call, is_random, mutated, tree_map)
+    Mode, TorchRecording, Unfused, call, is_random, mutated, tree_map)
 from parity.operations.torch_twins import LONGER, SIZE, widened
 
 aten = torch.ops.aten
@@ -84,7 +83,7 @@ def put(model, path, tensor):
             return
 
 
-class Exact(TorchDispatchMode):
+class Exact(Mode):
     """Computes in float64 what is computed in anything shorter.
 
     Args:

@@ -7,6 +7,7 @@ values; what torch does in one call is taken apart by
 
 import contextlib
 import functools
+import sys
 
 import numpy as np
 import torch
@@ -121,7 +122,25 @@ class Unfused(TorchFunctionMode):
             {"dtype": LONGER[dtype]} if dtype in LONGER else {}))
 
 
-class TorchRecording(TorchDispatchMode):
+class Mode(TorchDispatchMode):
+    """A TorchDispatchMode that does not import torch's compiler.
+
+    torch keeps the compiler out of what a mode does, and imports it for that,
+    a second or more. Where nobody has imported it, it is out.
+    """
+
+    def __init_subclass__(cls, **more):
+        own = cls.__torch_dispatch__
+        super().__init_subclass__(**more)
+        kept_out = cls.__torch_dispatch__
+
+        def dispatched(self, *args, **keywords):
+            return (kept_out if "torch._dynamo" in sys.modules else own)(
+                self, *args, **keywords)
+        cls.__torch_dispatch__ = dispatched
+
+
+class TorchRecording(Mode):
     """Records, widens and edits each operation of a run.
 
     Args:

@@ -7,6 +7,7 @@ while the model runs.
 
 import contextlib
 import functools
+import sys
 
 import ml_dtypes
 import numpy as np
@@ -258,6 +259,16 @@ class Gradients:
             kept.clear()
 
 
+def is_compiled(model):
+    """Whether torch.compile made a module.
+
+    Its part of torch takes longer to import than all else. Where nobody has
+    imported it, no module was made by it.
+    """
+    dynamo = sys.modules.get("torch._dynamo.eval_frame")
+    return dynamo is not None and isinstance(model, dynamo.OptimizedModule)
+
+
 def framework_for(model):
     """Torch, on the device of the model's first array."""
     arrays = [*model.parameters(), *model.buffers()]
@@ -266,7 +277,7 @@ def framework_for(model):
 
 def capture(model, inputs, keywords, loss_of, run=None):
     """Trace a torch.nn.Module; see parity.tracing.trace.trace."""
-    if isinstance(model, torch._dynamo.OptimizedModule):
+    if is_compiled(model):
         raise InputError(
             "the model is compiled; trace the module that was given to "
             "torch.compile.")
