@@ -33,7 +33,9 @@ def set_precision():
     torch.set_float32_matmul_precision("highest")
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    # torch: use_deterministic_algorithms does the same, and imports the
+    # compiler, longer than all else, to tell it: targets/modes.py does.
+    torch.set_deterministic_debug_mode("warn")
     return {
         "float32_matmul_precision": torch.get_float32_matmul_precision(),
         "cuda.matmul.allow_tf32": torch.backends.cuda.matmul.allow_tf32,
@@ -91,7 +93,11 @@ def build(component, config, weights, dtype="float64", device="cpu"):
         make, arguments = components.component(
             __package__, component, config)
         module = make(*arguments)
-    module = module.to(getattr(torch, dtype)).to_empty(device=device)
+    # torch: to_empty does the same, and imports sympy for it
+    module.load_state_dict({
+        name: torch.empty(tensor.shape, dtype=getattr(torch, dtype),
+                          device=device)
+        for name, tensor in module.state_dict().items()}, assign=True)
     module.home = device
     check(weights, {
         weight.name: weight.to_ours(np.empty(weight.get().shape, bool)).shape

@@ -23,6 +23,8 @@ def compiled(backend):
     """A way to run by torch.compile and one of its backends."""
     def prepare(function, inputs):
         torch.compiler.reset()  # torch: it counts what it compiled before
+        if torch.are_deterministic_algorithms_enabled():
+            torch.use_deterministic_algorithms(True, warn_only=True)
         return torch.compile(
             function, backend=backend, fullgraph=True, dynamic=False)
     return prepare
