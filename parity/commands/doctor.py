@@ -1,7 +1,12 @@
 """The command ``parity doctor``: what is installed, and what is not checked."""
 
+import concurrent.futures
+import contextlib
 import importlib.metadata
+import multiprocessing
 import platform
+import signal
+import sys
 
 import typer
 
@@ -48,20 +53,48 @@ def _python():
                f"{OLDEST[1]} to {NEWEST[0]}.{NEWEST[1]}")
 
 
+def answer(name):
+    """An implementation's versions and devices, or its NotChecked."""
+    engine = ports.engine(name)
+    return engine if isinstance(engine, ports.NotChecked) else (
+        engine.versions(), engine.devices())
+
+
+def _answers(names):
+    """Yield (name, its answer); frameworks are imported side by side, each in
+    a process of its own, unless this one has imported them."""
+    apart = {}
+    with contextlib.ExitStack() as stack:
+        for name in names:
+            if ports.absent(name) or {*ports.needs(name)} <= {*sys.modules}:
+                continue
+            apart[name] = stack.enter_context(
+                concurrent.futures.ProcessPoolExecutor(
+                    1, multiprocessing.get_context("spawn"), signal.signal,
+                    (signal.SIGINT, signal.SIG_IGN))).submit(answer, name)
+        for name in names:
+            try:
+                yield name, (apart[name].result() if name in apart
+                             else answer(name))
+            except concurrent.futures.BrokenExecutor:
+                yield name, ports.NotChecked(
+                    name, "the process that imports its framework ends")
+
+
 def _frameworks():
     """Print a line a port; yield what is wrong with those installed."""
-    for name in ("numpy", *ports.known_ports()):
-        engine = ports.engine(name)
-        if isinstance(engine, ports.NotChecked):
+    for name, found in _answers(("numpy", *ports.known_ports())):
+        if isinstance(found, ports.NotChecked):
             hint = f"; pip install '{DISTRIBUTION}[{name}]'"
-            print(f"{name:7} not checked: {engine.reason}"
+            print(f"{name:7} not checked: {found.reason}"
                   + (hint if ports.absent(name) else ""))
             if ports.missing(name) is None:
-                yield f"{name}: {engine.reason}"
+                yield f"{name}: {found.reason}"
             continue
-        versions = ", ".join(f"{package} {number}" for package, number
-                             in engine.versions().items())
-        print(f"{name:7} {versions}; devices: {', '.join(engine.devices())}")
+        versions, devices = found
+        told = ", ".join(f"{package} {number}"
+                         for package, number in versions.items())
+        print(f"{name:7} {told}; devices: {', '.join(devices)}")
     print(f"dtypes  {', '.join(DTYPES)}")
 
 
