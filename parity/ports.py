@@ -13,6 +13,7 @@ import importlib.util
 import os
 import pathlib
 import re
+import sys
 
 from parity_io.errors import InputError, one_of, visible
 from transformer_contract.shipped import PACKAGES
@@ -138,6 +139,12 @@ def installed(need):
     return ""
 
 
+def imported():
+    """What of NEEDS this process has imported."""
+    return {need for needs in NEEDS.values() for need in needs
+            if need in sys.modules}
+
+
 def numbers(version):
     """The first three numbers of a version."""
     return [int(number) for number in re.findall(r"\d+", version)[:3]]
@@ -170,10 +177,11 @@ def engine(name, form="readable"):
     if port := absent(name):
         return port
     try:
-        if name == "keras":
-            quiet.start_keras()
-        return importlib.import_module(
-            f"{package(name)}.{EVERY_FORM[form]}engine")
+        with quiet.uncollected():
+            if name == "keras":
+                quiet.start_keras()
+            return importlib.import_module(
+                f"{package(name)}.{EVERY_FORM[form]}engine")
     except (Exception, SystemExit):
         for need in needs(name):
             try:
@@ -219,12 +227,6 @@ def mixed(name):
     """
     file = folder(name) / "targets" / "mixed.py"
     return module_of(name, "targets.mixed") if file.is_file() else None
-
-
-def prepare(name):
-    """Ready a port's framework for a process that compiles step by step."""
-    if (folder(name) / "targets" / "lowering.py").is_file():
-        module_of(name, "targets.lowering").share_context()
 
 
 def exporter(name):

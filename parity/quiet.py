@@ -1,8 +1,11 @@
-"""Frameworks that are imported without what they print at their start."""
+"""How frameworks are started: nothing is printed, nothing is done twice."""
 
 import contextlib
+import functools
+import gc
 import logging
 import os
+import sys
 
 
 @contextlib.contextmanager
@@ -33,3 +36,32 @@ def start_keras():
     with without_chatter():
         import keras
         keras.ops.zeros(1)
+
+
+@contextlib.contextmanager
+def uncollected():
+    """Search for no garbage meanwhile: an import makes little of it, and
+    objects by the hundred thousand that would be searched each time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def settled():
+    """Say that what this process has imported is here to stay.
+
+    It is not searched for garbage any more. And JAX lowers every program in
+    one MLIR context.
+    """
+    gc.freeze()
+    # jax: 0.10 makes a context for each and loads all dialects into it, which
+    # takes a third of the time where programs are small. It has no switch.
+    with contextlib.suppress(ImportError, AttributeError):
+        if "jax" in sys.modules:
+            from jax._src.interpreters import mlir
+            if not hasattr(mlir.make_ir_context, "cache_info"):
+                mlir.make_ir_context = functools.cache(mlir.make_ir_context)

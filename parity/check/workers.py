@@ -8,7 +8,6 @@ function of its Workbench, so that both kinds are asked alike.
 import concurrent.futures
 import contextlib
 import dataclasses
-import gc
 import multiprocessing
 import os
 import signal
@@ -18,7 +17,7 @@ import traceback
 from threadpoolctl import threadpool_limits
 
 from transformer_contract.config import TransformerConfig
-from parity import ports, out_of_memory
+from parity import ports, out_of_memory, quiet
 from parity.check import compiled
 from parity.check.asked import settings
 from parity.check.runners import EngineRunner
@@ -261,11 +260,10 @@ def serve(name, pipe, environment):
     broken = engine = None
     try:
         engine = ports.engine(name)
-        ports.prepare(name)
+        quiet.settled()
     except FAILURES as error:
         broken = failed(error)
     bench = Workbench(engine)
-    gc.freeze()  # the frameworks' own objects are here to stay
     limited, now = threadpool_limits(1), 1
     with contextlib.suppress(EOFError, OSError):
         while True:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import typer
 
 from parity_io.errors import InputError
-from parity import out_of_memory
+from parity import out_of_memory, ports, quiet
 from parity.inputs.raw import checked
 
 #: Where this program lies.
@@ -108,6 +108,7 @@ def script_result(target):
     module = importlib.util.module_from_spec(specification)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # errors only
     folder = os.path.dirname(os.path.realpath(path))
+    before = ports.imported()
     sys.modules[NAME] = module
     sys.path.insert(0, folder)
     try:
@@ -119,6 +120,8 @@ def script_result(target):
         except BaseException as error:
             raise InputError(failed(f"{str(path)!r} cannot be imported",
                                     path, error)) from None
+        if ports.imported() != before:
+            quiet.settled()
         function = getattr(module, name, None)
         if not callable(function):
             raise InputError(
