@@ -2,7 +2,7 @@
 
 from parity.causes.deciding import ROUGH
 from parity.causes.explanation import UNIDENTIFIED, Explanation
-from parity.conversion.seen import apart
+from parity.conversion.activations import least_distance
 from parity.exported import onnx_file
 from parity.numerics.comparator import DIVERGENCE
 from parity.numerics.words import number
@@ -50,7 +50,7 @@ def _first_lost(foreign, one):
         arrays = [array for array in step.outputs.values()
                   if is_float(array) and array.size > 1]
         names = [next((name for name, inner in foreign.inner
-                       if apart(inner, array.astype(inner.dtype))
+                       if least_distance(inner, array.astype(inner.dtype))
                        <= INNER), None) for array in arrays]
         if arrays and None in names:
             lost = step.path

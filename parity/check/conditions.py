@@ -14,7 +14,7 @@ import numpy as np
 
 from transformer_contract.config import DEPENDENT
 from parity.check import (
-    calls, covering, long, search_conditions, training_runs, wide)
+    calls, covering, long_sequences, search_conditions, training_runs, wide)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +71,7 @@ class WideCase:
 def wide_cases():
     """Every case of every wide model: (name, WideCase). They take seconds."""
     return tuple((f"{model.name}, {case.name}", WideCase(model, case))
-                 for model in (*wide.models(), *long.models())
+                 for model in (*wide.models(), *long_sequences.models())
                  for case in model.cases())
 
 

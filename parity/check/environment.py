@@ -3,7 +3,7 @@
 import os
 import platform
 
-from parity.check import asked, compiled
+from parity.check import port_calls, compiled
 from parity.ports import engine
 
 
@@ -34,7 +34,7 @@ def describe(report, devices):
         if report.engines.keys() & {"jax", "keras"} else "",
         "ports": {"numpy": {"versions": engine("numpy").versions()}},
     }
-    replies = {name: port.ask("starting", asked.facts, [
+    replies = {name: port.ask("starting", port_calls.facts, [
         device for device in devices if device in report.devices[name]],
         threads=None)
         for name, port in report.engines.items()}

@@ -28,7 +28,7 @@ from transformer_contract.weights import probe_weights, select
 from parity import ports
 from parity.check import workers
 from parity.check.runners import InputsChanged, own_error
-from parity.check.shelf import take
+from parity.check.shared_arrays import load
 from parity.check.training_runs import OWN, usual
 from parity.numerics import rounding, tolerances, zero_gradients
 from parity.numerics.comparator import (
@@ -46,7 +46,7 @@ LIMIT = tolerances.LOCKSTEP_LIMIT
 EXACT = ("step", "key")
 
 #: How many steps a port may be before the one that is compared.
-AHEAD = 3
+PREFETCH = 3
 
 
 class TrainingRunner:
@@ -193,7 +193,7 @@ def still(array, expected, limit, dtype):
 def begin(bench, run, model):
     """Have a port begin a TrainingRun of a workers.ModelSpec."""
     bench.training = TrainingRunner(
-        bench.engine_of(model), run, take(model.weights),
+        bench.engine_of(model), run, load(model.weights),
         model.device)
 
 
@@ -282,27 +282,27 @@ def comparisons(run):
             + bool(run.saved) * len(CHECKPOINT_KINDS))
 
 
-def compared_run(run, arrays, ports_at_work, device="cpu", shelf=None,
+def compared_run(run, arrays, ports_at_work, device="cpu", shared=None,
                  form="readable"):
     """Yield (step, kind, shape, limit, {port: Difference}) of a run.
 
     A port that fails is a divergence from there on. Ports in processes of
-    their own are up to AHEAD steps before the one that is compared; here none
-    is, for its answers may be its own arrays, which the next step changes, and
-    none where the run is saved.
+    their own are up to PREFETCH steps before the one that is compared; here
+    none is, for its answers may be its own arrays, which the next step changes,
+    and none where the run is saved.
 
     Args:
         run: a TrainingRun.
         arrays: its first weights; None for weights that hide nothing.
-        ports_at_work: port -> workers.Here or workers.Apart.
-        shelf: where weights are handed over, for ports that work apart.
+        ports_at_work: port -> workers.InProcessPort or SubprocessPort.
+        shared: where weights are handed over to other processes.
         form: of the ports, one of parity.ports.FORMS.
     """
     arrays = {name: rounding.rounded(array, run.dtype) for name, array in (
         arrays or probe_weights(run.config, run.training.seed)).items()}
     model = workers.ModelSpec(
         run.name, run.config, run.dtype, device,
-        shelf.put(arrays) if shelf else arrays, form)
+        shared.store(arrays) if shared else arrays, form)
     begun = {name: port.ask(run.name, begin, run, model)
              for name, port in ports_at_work.items()}
     reference = ReferenceRun(run, arrays)
@@ -312,16 +312,16 @@ def compared_run(run, arrays, ports_at_work, device="cpu", shelf=None,
     question = run.pairs[0]
     if run.asked:
         judge.note(asked_now(run, ports_at_work, question))
-    ahead = AHEAD if not run.saved and not run.asked and all(
-        port.apart for port in ports_at_work.values()) else 0
+    prefetch = PREFETCH if not run.saved and not run.asked and all(
+        port.in_subprocess for port in ports_at_work.values()) else 0
     waiting = collections.deque()
-    for number in range(1, run.steps + ahead + 1):
+    for number in range(1, run.steps + prefetch + 1):
         if number <= run.steps:
             pairs = run.pairs[number - 1]
             waiting.append((number, pairs, {
                 name: port.ask(f"{run.name}, step {number}", go_on, *pairs)
                 for name, port in ports_at_work.items()}))
-        if number <= ahead:
+        if number <= prefetch:
             continue
         step, pairs, answers = waiting.popleft()
         truth = reference.step(*pairs)

@@ -12,10 +12,11 @@ import time
 from parity_io.errors import plural
 from parity import out_of_memory
 from parity.check import (
-    asked, cases, generation, kinks, lockstep, manners, training_runs, workers)
+    cases, generation, kinks, lockstep, manners, port_calls, training_runs,
+    workers)
 from parity.check.report import FULL_SIZE_CASE, Report, Row, Time
 from parity.check.runners import Reference, failed_steps, merge
-from parity.check.shelf import Shelf
+from parity.check.shared_arrays import SharedArrays
 from parity.numerics import rounding, tolerances
 from parity.numerics.comparator import DIVERGENCE, Difference
 
@@ -26,11 +27,11 @@ class Parts:
     Attributes:
         report: the Report that is filled.
         devices: names, each of which has its own rows.
-        engines: port -> workers.Here or workers.Apart.
+        engines: port -> workers.InProcessPort or SubprocessPort.
         targets: device -> those of the ports that have it.
         missing: of how many targets nothing can be compared.
         port_names: what was asked for.
-        shelf: where ports find weights and truths.
+        shared: where ports find weights and truths.
         form: which form of the ports is compared.
     """
 
@@ -40,7 +41,7 @@ class Parts:
     targets: dict
     missing: int
     port_names: list
-    shelf: Shelf
+    shared: SharedArrays
     form: str
 
     def _only(self, names):
@@ -77,7 +78,7 @@ class Parts:
         """
         reference = Reference(config, weights, dtype)
         models = {device: workers.ModelSpec(
-            preset, config, dtype, device, self.shelf.put(reference.arrays),
+            preset, config, dtype, device, self.shared.store(reference.arrays),
             self.form) for device in self.devices}
         requests = []
         for case in some_cases:
@@ -88,7 +89,7 @@ class Parts:
             if not keep:
                 reference.forget()
             requests.append((case, truth.outline(dtype), self._ask(
-                models, preset, dtype, case, self.shelf.put(truth), keep)))
+                models, preset, dtype, case, self.shared.store(truth), keep)))
         del reference, truth
         yield
         groups = {device: [] for device in self.devices}
@@ -123,7 +124,7 @@ class Parts:
         return {
             device: {
                 name: port.ask(
-                    f"{preset}{size} {dtype}", asked.differences,
+                    f"{preset}{size} {dtype}", port_calls.differences,
                     models[device], case, inputs, truth, keep)
                 # TensorFlow never gives memory back, so that Keras goes last.
                 for name, port in sorted(
@@ -165,7 +166,7 @@ class Parts:
                         device, shape, limit, differences, form)
                     for step, kind, shape, limit, differences in
                     lockstep.compared_run(run, weights, there, device,
-                                          self.shelf, form)]
+                                          self.shared, form)]
             expected = lockstep.comparisons(run)
             self.report.expected += expected * len(takes)
             broken = {port.port for port in self.report.broken}
@@ -207,7 +208,7 @@ class Parts:
             return
         reference = Reference(config, weights, dtype)
         models = {device: workers.ModelSpec(
-            preset, config, dtype, device, self.shelf.put(reference.arrays),
+            preset, config, dtype, device, self.shared.store(reference.arrays),
             form) for device in self.devices}
         ours = reference.runner(form)
         if form == "readable":  # a fast form takes the parts of its own model

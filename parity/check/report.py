@@ -139,14 +139,14 @@ class Report:
     own: int = 0
     not_fused: list = dataclasses.field(default_factory=list)
 
-    def open(self, port_names, apart=False, on_work=lambda: None):
-        """Have ports work here, or apart; note those that cannot.
+    def open(self, port_names, subprocesses=False, on_work=lambda: None):
+        """Have ports work here or in subprocesses; note those that cannot.
 
         Returns:
-            port -> workers.Here or workers.Apart.
+            port -> workers.InProcessPort or SubprocessPort.
         """
-        self.engines, facts, absent, self.broken = workers.opened(
-            port_names, apart, on_work)
+        self.engines, facts, absent, self.broken = workers.open_ports(
+            port_names, subprocesses, on_work)
         self.settings = {name: settings
                          for name, (settings, _) in facts.items()}
         self.devices = {name: devices for name, (_, devices) in facts.items()}

@@ -2,9 +2,9 @@
 
 A run is made of parts: a model's cases in one dtype, its gradients, searches,
 some steps of training. A part first asks the reference and then every port,
-which compares, and once it is its turn it gathers what they found. Ports that
-work in processes of their own are asked AHEAD parts before, so that none waits
-for a slower one.
+which compares, and once it is its turn it gathers what they found. Ports in
+subprocesses are asked PREFETCH parts before, so that none waits for a slower
+one.
 """
 
 import collections
@@ -17,13 +17,14 @@ from transformer_contract.config import PRESETS
 from transformer_contract.weights import probe_weights
 from parity import out_of_memory
 from parity.check import (
-    asked, canary, cases, drawn, generation, golden, long, search_runs,
+    canary, cases, drawn, generation, golden, long_sequences, port_calls,
+    search_runs,
     training_runs, wide, workers)
 from parity.check.parts import Parts
 from parity.check.report import (
     FULL_SIZE_CASE, TRAINED_CASE, NotFused, Report, Row)
 from parity.check.runners import EngineRunner, Reference, Truth, compare_steps
-from parity.check.shelf import Shelf
+from parity.check.shared_arrays import SharedArrays
 from parity.numerics import rounding, tolerances
 from parity.numerics.comparator import DIVERGENCE, MATCH, Difference
 from parity.ports import SLOW, FORMS, NotChecked
@@ -45,7 +46,7 @@ SHORT = 7
 DEVICES = ("cpu", "cuda", "mps", "tpu", "xpu")
 
 #: How many parts ports are asked before the one that is compared.
-AHEAD = 6
+PREFETCH = 6
 
 
 class Check(Parts):
@@ -65,27 +66,28 @@ class Check(Parts):
             float64, and the runs of parity.check.training_runs.
         form: which form of the ports is compared, of parity.ports.EVERY_FORM;
             of the fast one, the reference's own too.
-        apart: whether each port works in a process of its own.
+        subprocesses: whether each port works in a process of its own.
         draws: the Draws of models that are compared too.
     """
 
     def __init__(self, presets, port_names, dtypes, devices=("cpu",),
                  full_size=True, on_case=lambda text: None, gradients=False,
-                 train=0, generate=False, apart=False, wide=False,
+                 train=0, generate=False, subprocesses=False, wide=False,
                  form="readable", draws=drawn.NONE):
         self.began = time.perf_counter()
         self.presets, self.dtypes = presets, dtypes
         self.full_size, self.on_case = full_size, on_case
         self.gradients, self.train = gradients, train
-        self.generate, self.ahead = generate, AHEAD if apart else 0
+        self.generate = generate
+        self.prefetch = PREFETCH if subprocesses else 0
         self.wide, self.form, self.draws = wide, form, draws
         self.drawn = draws.models()
         self.planned, self.done = self._planned(), set()
         if form == "fast" and "cpu" in (devices or ("cpu",)):
             port_names = ["numpy", *port_names]
         self.report, self.port_names = Report(form=form), port_names
-        self.shelf = Shelf(apart)
-        self.engines = self.report.open(port_names, apart, self._tell)
+        self.shared = SharedArrays(subprocesses)
+        self.engines = self.report.open(port_names, subprocesses, self._tell)
         self.devices = devices or here(self.report)
         self.report.selection = {
             "ports": list(port_names), "presets": list(presets),
@@ -137,7 +139,7 @@ class Check(Parts):
         models = {preset: self.dtypes for preset in self.presets}
         if self.wide and "float64" in self.dtypes:
             models |= {model.name: ["float64"] for model in (
-                *wide.models(), *long.models())}
+                *wide.models(), *long_sequences.models())}
         models |= {model.name: [dtype for dtype in model.dtypes
                                 if dtype in self.dtypes]
                    for model in self.drawn}
@@ -153,7 +155,7 @@ class Check(Parts):
     def close(self):
         """End what works apart, and take away what it was given."""
         self.report.close()
-        self.shelf.close()
+        self.shared.close()
 
     def groups(self):
         """Yield lists of Rows, one a model, dtype and device.
@@ -168,7 +170,7 @@ class Check(Parts):
             with threadpool_limits(1):
                 next(part)
             waiting.append(part)
-            if len(waiting) > self.ahead:
+            if len(waiting) > self.prefetch:
                 yield from self._compared(waiting.popleft())
         while waiting:
             yield from self._compared(waiting.popleft())
@@ -181,11 +183,12 @@ class Check(Parts):
         configs = {preset: cases.test_size(preset) for preset in self.presets}
         if self.wide:
             configs |= {model.name: model.config for model in (
-                *wide.models(), *long.models())}
+                *wide.models(), *long_sequences.models())}
         for name, port in self.engines.items():
             models = collections.defaultdict(list)
             for model, config in configs.items():
-                reply = port.ask("starting", asked.not_fused, config).result()
+                reply = port.ask(
+                    "starting", port_calls.not_fused, config).result()
                 for words in reply.value or ():
                     models[words].append(model)
             self.report.not_fused += [
@@ -240,7 +243,7 @@ class Check(Parts):
                     weights, self.form)
         yield from self._drawn()
         if self.wide and "float64" in self.dtypes:
-            for model in (*wide.models(), *long.models()):
+            for model in (*wide.models(), *long_sequences.models()):
                 yield self._cases(model.name, model.config, model.weights(),
                                   "float64", list(model.cases()))
         if self.wide:
@@ -288,11 +291,11 @@ class Check(Parts):
         ``refused``, {(port, why): models}, gets what they cannot be.
         """
         model = workers.ModelSpec(
-            preset, config, dtype, self.devices[0], self.shelf.put(
+            preset, config, dtype, self.devices[0], self.shared.store(
                 Reference(config, weights, dtype).arrays), self.form)
         yield from (one.port for one in self.report.not_checked)
         for name, port in self.engines.items():
-            reply = port.ask("starting", asked.refusal, model).result()
+            reply = port.ask("starting", port_calls.refusal, model).result()
             if words := reply.failure or reply.value:
                 refused[name, words].append(preset)
             else:
@@ -335,7 +338,7 @@ class Check(Parts):
         eps, limit = tolerances.EPS["float32"], canary.CANARY_LIMIT
         for device, there in self.targets.items():
             futures = {name: port.ask(
-                "starting", asked.product, device, threads=None)
+                "starting", port_calls.product, device, threads=None)
                 for name, port in there.items()}
             differences = {}
             for name, future in futures.items():

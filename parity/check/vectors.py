@@ -22,7 +22,7 @@ from transformer_contract.schema import PROJECTIONS
 from transformer_contract.training import TrainingConfig
 from transformer_contract.weights import finite, select
 from parity import ports
-from parity.check.peers import IO, Peer
+from parity.check.stored_outputs import IO, StoredOutputs
 from parity.check.report import Report, Row
 from parity.numerics import zero_gradients
 from parity.numerics.comparator import DIVERGENCE, Difference, compare, within
@@ -41,7 +41,7 @@ MOST = 1000
 def find(paths):
     """Every vector file among the paths and in the folders there.
 
-    A folder with an ``io.safetensors`` is one thing, see ``peers.py``.
+    A folder with an ``io.safetensors`` is one thing, see ``stored_outputs.py``.
     """
     files = []
     for path in map(pathlib.Path, paths):
@@ -260,7 +260,7 @@ def replay(paths, port_names, on_file=lambda text: None):
         case.
     """
     start, report = time.perf_counter(), Report()
-    files = [Peer(path) if path.is_dir() else Vector(path)
+    files = [StoredOutputs(path) if path.is_dir() else Vector(path)
              for path in find(paths)]
     engines = {"numpy": ports.engine("numpy"), **{
         name: port.bench.engine

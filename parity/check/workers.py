@@ -19,9 +19,9 @@ from threadpoolctl import threadpool_limits
 from transformer_contract.config import TransformerConfig
 from parity import ports, out_of_memory, quiet
 from parity.check import compiled
-from parity.check.asked import settings
+from parity.check.port_calls import settings
 from parity.check.runners import EngineRunner
-from parity.check.shelf import take
+from parity.check.shared_arrays import load
 from parity.ports import NotChecked, TooOld
 
 
@@ -31,7 +31,7 @@ class ModelSpec:
 
     Attributes:
         name: tells models apart that differ in nothing but their weights.
-        weights: arrays by name, as a Shelf has them.
+        weights: arrays by name, as SharedArrays stores them.
         form: one of parity.ports.FORMS.
     """
 
@@ -59,7 +59,7 @@ class Workbench:
             self.clear()
         if model not in self._runners:
             self._runners[model] = EngineRunner(
-                self.engine_of(model), model.config, take(model.weights),
+                self.engine_of(model), model.config, load(model.weights),
                 model.dtype, model.device)
         return self._runners[model]
 
@@ -153,10 +153,10 @@ class Port:
         return reply
 
 
-class Here(Port):
+class InProcessPort(Port):
     """A port that works in this process, when it is asked."""
 
-    apart = False
+    in_subprocess = False
 
     def __init__(self, engine, on_work=lambda: None):
         super().__init__(engine.NAME, on_work)
@@ -195,7 +195,7 @@ def ended():
 MOMENT = 2
 
 
-class Apart(Port):
+class SubprocessPort(Port):
     """A port that works in a process of its own, one thing after another.
 
     The process ends with this one, however that ends.
@@ -204,7 +204,7 @@ class Apart(Port):
         environment: variables that its framework is to see, by name.
     """
 
-    apart = True
+    in_subprocess = True
 
     def __init__(self, name, on_work=lambda: None, environment=None):
         super().__init__(name, on_work)
@@ -218,7 +218,7 @@ class Apart(Port):
         self._thread = concurrent.futures.ThreadPoolExecutor(1)
 
     def ask(self, work, function, *arguments, threads=1):
-        """As Here's, but the Future is not done at once."""
+        """As InProcessPort's, but the Future is not done at once."""
         return self._thread.submit(
             self._ask, work, function, arguments, threads)
 
@@ -284,23 +284,23 @@ def serve(name, pipe, environment):
                 pipe.send(failed(error))
 
 
-def opened(names, apart, on_work=lambda: None):
+def open_ports(names, subprocesses, on_work=lambda: None):
     """Open ports.
 
     Returns:
-        {name: Here or Apart}, {name: settings}, and of the others a list of
-        NotChecked and one of PortFailure.
+        {name: InProcessPort or SubprocessPort}, {name: settings}, and of the
+        others a list of NotChecked and one of PortFailure.
     """
     ports_at_work, absent, failures = {}, [], []
     try:
         for name in names:
             if port := ports.absent(name) or ports.no_step_access(name):
-                part(port, absent, failures)
-            elif apart:
-                ports_at_work[name] = Apart(name, on_work)
+                record_unavailable(port, absent, failures)
+            elif subprocesses:
+                ports_at_work[name] = SubprocessPort(name, on_work)
             else:
-                open_here(name, on_work, ports_at_work, absent, failures)
-        facts_by_port = begun(ports_at_work, absent, failures)
+                open_in_process(name, on_work, ports_at_work, absent, failures)
+        facts_by_port = set_precisions(ports_at_work, absent, failures)
     except BaseException:  # an interrupt: nothing is left behind
         for port in ports_at_work.values():
             port.close()
@@ -308,7 +308,7 @@ def opened(names, apart, on_work=lambda: None):
     return ports_at_work, facts_by_port, absent, failures
 
 
-def open_here(name, on_work, ports_at_work, absent, failures):
+def open_in_process(name, on_work, ports_at_work, absent, failures):
     """Add a port that works here to those at work, or to the others."""
     try:
         engine = ports.engine(name)
@@ -320,10 +320,10 @@ def open_here(name, on_work, ports_at_work, absent, failures):
     if isinstance(engine, NotChecked):
         absent.append(engine)
     else:
-        ports_at_work[name] = Here(engine, on_work)
+        ports_at_work[name] = InProcessPort(engine, on_work)
 
 
-def part(port, absent, failures):
+def record_unavailable(port, absent, failures):
     """Note a NotChecked among those; one that is TooOld among failures."""
     if isinstance(port, TooOld):
         failures.append(PortFailure(port.port, "starting", port.reason, ""))
@@ -331,8 +331,8 @@ def part(port, absent, failures):
         absent.append(port)
 
 
-def begun(ports_at_work, absent, failures):
-    """Have ports set their precision: {name: settings}; part with the rest."""
+def set_precisions(ports_at_work, absent, failures):
+    """Have ports set their precision: {name: settings}; drop the rest."""
     futures = {name: port.ask("starting", settings)
                for name, port in ports_at_work.items()}
     facts_by_port = {}

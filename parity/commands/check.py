@@ -158,7 +158,7 @@ def check(
                     full_size,
                     lambda text: progress.update(task, description=text),
                     gradients, train, generate, wide=wide, form=form,
-                    apart=len(names) > 1 or bool(compiled.unsure()),
+                    subprocesses=len(names) > 1 or bool(compiled.unsure()),
                     draws=drawn_models(draws, seed, draw, preset))
                 names = run.port_names
                 stack.callback(run.close)

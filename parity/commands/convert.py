@@ -81,7 +81,7 @@ def _find(a, b, out, reverse, leave_out):
 
 def _apply(apply_file, a, b, out, reverse, leave_out):
     """Apply a mapping, write the weights and say whether outputs agree."""
-    from parity.conversion import apply, mapping_file, stores
+    from parity.conversion import apply, mapping_file, weight_files
     from parity.conversion.weights import Live
     from parity.render.conversion import applied_words
     if leave_out:
@@ -99,17 +99,17 @@ def _apply(apply_file, a, b, out, reverse, leave_out):
         if target is None:
             return None
         if not is_script(target):
-            return stores.read(target)
+            return weight_files.read(target)
         model = call_script(target)
         with running(str(target)):
             return Live(*model)
     source, target = opened(a), opened(b)
     if out:
         keras = isinstance(target, Live) and target.trace.framework == "keras"
-        stores.check(out, keras)
+        weight_files.check(out, keras)
     with running(f"{a} or {b}"):
         applied = apply.apply(mapping, source, target, reverse)
     if out:
-        stores.write(out, applied.arrays, getattr(target, "model", None))
+        weight_files.write(out, applied.arrays, getattr(target, "model", None))
     print(applied_words(applied, out))
     raise typer.Exit(DIVERGED if applied.diverges else 0)

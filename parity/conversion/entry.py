@@ -34,7 +34,7 @@ VALUES, RUN, USER = "values", "run", "user"
 
 
 @dataclasses.dataclass(frozen=True)
-class Taken:
+class Slice:
     """A parameter of A, and the layout in which it is taken."""
 
     a: str
@@ -42,12 +42,12 @@ class Taken:
 
 
 @dataclasses.dataclass(frozen=True)
-class MadeOf:
+class Rule:
     """A parameter of B.
 
     Attributes:
         b: its name.
-        pieces: of what it is made, a Taken each.
+        pieces: of what it is made, a Slice each.
         join: "" of one piece, else "concatenate N", "stack N" or "sum".
         then: the layout of the whole.
         by: VALUES, RUN or USER.
@@ -183,7 +183,7 @@ class Mapping:
     """What each parameter of B is made of.
 
     Attributes:
-        entries: an MadeOf each, in B's order.
+        entries: a Rule each, in B's order.
         a, b: name -> shape, of all parameters of each.
         tied_a, tied_b: second name of a parameter -> its first.
         left_a, left_b: names that have no partner and need none.

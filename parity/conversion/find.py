@@ -8,10 +8,10 @@ from parity.comparison.belonging import check_inputs
 from parity.comparison.compare import compare
 from parity.comparison.result import OUTPUT
 from parity.conversion.entry import Mapping
-from parity.conversion.made_from import is_bias
+from parity.conversion.weight_source import is_bias
 from parity.conversion.search import WeightSearch
-from parity.conversion.seen import Computed, distance
-from parity.conversion.sources import Book
+from parity.conversion.activations import Computed, distance
+from parity.conversion.sources import SourceIndex
 from parity.conversion.showing import advice
 from parity.conversion.weights import Live, drawn, is_sinusoids
 from parity.matching.rearrangement import rearranged
@@ -111,7 +111,7 @@ def find(a, b, left=()):
     with a.restored(), b.restored():
         a.put(moved)
         told = Live(a.model, a.inputs, a.keywords)
-        search = WeightSearch(b, Computed(told.trace, told.names), Book(
+        search = WeightSearch(b, Computed(told.trace, told.names), SourceIndex(
             told, b, {*left_a, *(told.names.keys() - moved.keys())}),
             [name for name in lasting if name not in left_b])
         sources = search.run()

@@ -11,8 +11,8 @@ one key and one value (Falcon, InternLM2):
 import dataclasses
 import itertools
 
-from parity.conversion.entry import Taken
-from parity.conversion.pieces import then, words
+from parity.conversion.entry import Slice
+from parity.conversion.layouts import then, words
 from parity.matching.rearrangement import MOST_HEADS, SAME, parsed
 from parity.matching.rearrangement import shapes as sizes_after
 
@@ -104,10 +104,10 @@ def packed_length(source, shapes, target, axis):
 
 
 def regrouped(source, shapes, target, axis, layout, order, which):
-    """A MadeFrom of the same numbers, with heads that stand otherwise.
+    """A WeightSource of the same numbers, with heads that stand otherwise.
 
     Args:
-        source: a MadeFrom.
+        source: a WeightSource.
         shapes: name -> shape of A's parameters.
         target: the shape of B's parameter.
         axis: of B's array, along which the features are.
@@ -130,7 +130,7 @@ def regrouped(source, shapes, target, axis, layout, order, which):
             return None
         whole = then(pieces[0].layout, entry.then)
         return _replaced(source, pieces=tuple(
-            Taken(pieces[0].a, then(whole, each))
+            Slice(pieces[0].a, then(whole, each))
             for each in _cuts(target, axis, layout, order)),
             join=f"concatenate {axis + (order == GROUPS)}",
             then=f"reshape {words(target)}")
@@ -143,7 +143,7 @@ def regrouped(source, shapes, target, axis, layout, order, which):
         shape = sizes_after(piece.layout, shapes[piece.a])[-1]
         if shape[axis] != layout.lengths[kind]:
             return None
-        made[kind] = Taken(piece.a, then(piece.layout, "reshape " + words(
+        made[kind] = Slice(piece.a, then(piece.layout, "reshape " + words(
             layout.split(target, axis, last - first))))
     return _replaced(source, pieces=tuple(made),
                      join=f"concatenate {axis + 1}",
@@ -151,7 +151,7 @@ def regrouped(source, shapes, target, axis, layout, order, which):
 
 
 def _part(piece, shape, layout, kind):
-    """A Taken of a part as one of groups; None if it is not as long."""
+    """A Slice of a part as one of groups; None if it is not as long."""
     word, (*numbers, axis) = parsed(piece.layout)[0]
     length = (numbers[1] - numbers[0] if word == "slice"
               else shape[axis] // numbers[1])
@@ -160,7 +160,7 @@ def _part(piece, shape, layout, kind):
     first, last = layout.heads[kind]
     rest = (*shape[:axis], length, *shape[axis + 1:])
     _, _, more = piece.layout.partition(", ")
-    return Taken(piece.a, then(
+    return Slice(piece.a, then(
         f"reshape {words(layout.split(shape, axis, layout.queries + 2))}, "
         f"slice {first} {last} along {axis + 1}, reshape {words(rest)}",
         more or SAME))
@@ -182,6 +182,6 @@ def _cuts(shape, axis, layout, order):
 
 
 def _replaced(source, **parts):
-    """A MadeFrom with another entry."""
+    """A WeightSource with another entry."""
     return dataclasses.replace(
         source, entry=dataclasses.replace(source.entry, **parts))

@@ -8,7 +8,7 @@ from parity_io.errors import InputError
 from parity_io.files import read_text, write_whole
 from parity_io.memory import check_memory
 from parity.conversion.entry import (
-    USER, MadeOf, Mapping, Taken, parsed_join)
+    USER, Rule, Mapping, Slice, parsed_join)
 from parity.matching.rearrangement import SAME, parsed
 
 HEAD = """\
@@ -164,7 +164,7 @@ def _left(table, shapes, wrong):
 
 
 def _entry(each, shapes, tied, wrong):
-    """An MadeOf of a table, checked against the shapes."""
+    """A Rule of a table, checked against the shapes."""
     fields = {"b", "a", "take", "join", "then", "by"}
     if not isinstance(each, dict) or {"a", "b"} - each.keys() or (
             each.keys() - fields) or not isinstance(each["b"], str):
@@ -195,7 +195,7 @@ def _entry(each, shapes, tied, wrong):
         parsed(layout)
     if texts[0]:
         parsed_join(texts[0])
-    entry = MadeOf(name, tuple(map(Taken, names, takes)), *texts)
+    entry = Rule(name, tuple(map(Slice, names, takes)), *texts)
     made = entry.shape(shapes["a"])
     if made != shapes["b"][name]:
         raise wrong(f"makes an array of shape {list(made)} for {name!r}, "

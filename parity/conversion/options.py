@@ -5,8 +5,8 @@ import functools
 import heapq
 import itertools
 
-from parity.conversion.made_from import numberless
-from parity.conversion.pieces import is_turn
+from parity.conversion.weight_source import numberless
+from parity.conversion.layouts import is_turn
 
 #: How many choices are looked at, of parts of a combination too.
 MOST = 30_000
@@ -25,19 +25,19 @@ class Options:
     """Tuples of MadeFroms, for one module and for several together.
 
     Args:
-        book: of sources.
+        index: a SourceIndex.
         arrays: B's parameters, by name.
         seated: of each name whether its own module is called.
     """
 
-    def __init__(self, book, arrays, seated):
-        self.book, self.arrays, self.seated = book, arrays, seated
+    def __init__(self, index, arrays, seated):
+        self.index, self.arrays, self.seated = index, arrays, seated
         self.kept = {}
 
     def of(self, names, near, wide):
         """Yield tuples of MadeFroms for these parameters, the likeliest
         first; what was found once is kept."""
-        key = (*names, *sorted(near), wide, frozenset(self.book.taken))
+        key = (*names, *sorted(near), wide, frozenset(self.index.taken))
         known, more = self.kept.setdefault(
             key, ([], self._found(names, near, wide)))
         for i in itertools.count():
@@ -57,7 +57,7 @@ class Options:
         mains = [name for name in names if self.arrays[name].ndim
                  == depth[name.rpartition(".")[0]]]
         order = [*mains, *(name for name in names if name not in mains)]
-        lists = [self.book.sources(
+        lists = [self.index.sources(
             name, near if self.seated[name] else (), wide) for name in order]
 
         def more(chosen, source):
@@ -83,7 +83,7 @@ class Options:
     def _twice(self, chosen, source):
         """Whether something would be used a second time."""
         for mine, part in source.marks:
-            if mine in self.book.tied:
+            if mine in self.index.tied:
                 continue
             for other in chosen:
                 for name, taken in other.marks:

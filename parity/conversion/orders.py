@@ -5,7 +5,7 @@ import itertools
 
 from parity.conversion.heads import (
     BLOCKS, GROUPS, head_layouts, packed_length, regrouped)
-from parity.conversion.made_from import reordered
+from parity.conversion.weight_source import reordered
 from parity.conversion.options import Options
 
 
@@ -88,7 +88,7 @@ class OrderedOptions(Options):
     def _shapes(self):
         """name -> shape of A's parameters."""
         return {name: array.shape
-                for name, array in self.book.a.names.items()}
+                for name, array in self.index.a.names.items()}
 
     def may_stand_in_heads(self, choices):
         """Whether anything of some choices may be so packed."""
@@ -126,7 +126,7 @@ class OrderedOptions(Options):
         """Whole numbers that modules of either model, or their configs, have.
         """
         found = set()
-        for live in (self.book.a, self.book.b):
+        for live in (self.index.a, self.index.b):
             for _, module in live.tracing.modules(live.model):
                 config = getattr(module, "config", None)
                 for each in (module, config):

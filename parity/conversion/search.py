@@ -12,7 +12,7 @@ import itertools
 
 from parity.conversion.options import marks
 from parity.conversion.orders import OrderedOptions
-from parity.conversion.trying import ROUNDING, Doubt, Score, Trying
+from parity.conversion.weight_trial import ROUNDING, Doubt, Score, WeightTrial
 from parity.numerics.dtypes import EPS
 from parity.tracing.trace import WHOLE
 
@@ -27,7 +27,7 @@ TOGETHER = 8
 LIKELY = 4
 
 
-class Dead(Exception):
+class UnknownInput(Exception):
     """What a module was given is nothing that A computed."""
 
 
@@ -50,25 +50,25 @@ class Choice:
     leaf: bool = False
 
 
-class WeightSearch(Trying):
+class WeightSearch(WeightTrial):
     """One run of B, in which its parameters are found.
 
     Args:
         b: the Live B.
-        seen: what A saw.
-        book: of sources.
+        activations: what A computed.
+        index: a SourceIndex.
         names: of B's parameters that are looked for.
     """
 
-    def __init__(self, b, seen, book, names):
-        super().__init__(b, seen, book, names)
+    def __init__(self, b, activations, index, names):
+        super().__init__(b, activations, index, names)
         self.paths = {id(module): path
                       for path, module in b.tracing.modules(b.model)}
         self.open = set(names)
         self.own = {}
         for name in names:
             self.own.setdefault(b.owners[name], []).append(name)
-        self.options = OrderedOptions(book, b.names, {
+        self.options = OrderedOptions(index, b.names, {
             name: (name.rpartition(".")[0] or WHOLE) == b.owners[name]
             for name in names})
         self.fixed, self.pending, self.forced = set(), [], {}
@@ -154,7 +154,7 @@ class WeightSearch(Trying):
             return
         alive = self._alive(given)
         if not alive and self.strict:
-            raise Dead
+            raise UnknownInput
         below = any(owner.startswith(f"{path}.") or path == WHOLE
                     and owner != WHOLE for owner, names in self.own.items()
                     if not self.open.isdisjoint(names))
@@ -162,7 +162,7 @@ class WeightSearch(Trying):
             name for name in mine if self._matters(name, again)]
         if not used:
             return
-        near = self.seen.reading(given) if alive else set()
+        near = self.activations.reading(given) if alive else set()
         found, options, score = [], [], None
         for wide in (False, True):
             if alive and not below and not found:
@@ -285,7 +285,7 @@ class WeightSearch(Trying):
                     self.calls += 1
                     self._assume(self.forced[path])
                 made = again()
-            except Dead:
+            except UnknownInput:
                 return None
             finally:
                 self.strict = False
@@ -338,11 +338,11 @@ class WeightSearch(Trying):
             self.fixed.add(source.entry.b)
             self.open.discard(source.entry.b)
             self.sources[source.entry.b] = source
-            self.book.take(source)
+            self.index.take(source)
 
     def _state(self):
         return (dict(self.sources), set(self.fixed), set(self.open),
-                list(self.pending), set(self.book.taken), dict(self.doubts),
+                list(self.pending), set(self.index.taken), dict(self.doubts),
                 list(self.settled))
 
     def _restore(self, state):
@@ -351,5 +351,5 @@ class WeightSearch(Trying):
         self.doubts = dict(doubts)
         self.sources, self.fixed, self.open = (
             dict(sources), set(fixed), set(opened))
-        self.pending, self.book.taken = list(pending), set(taken)
+        self.pending, self.index.taken = list(pending), set(taken)
         self._put(self.sources.values())

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from parity.conversion.seen import distance
+from parity.conversion.activations import distance
 from parity.tracing.recorder import mapped
 from parity.tracing.trace import is_float
 

@@ -9,10 +9,10 @@ import re
 
 import numpy as np
 
-from parity.conversion.entry import RUN, SUM, WEIGHT_NORM, MadeOf, Taken
-from parity.conversion.made_from import (
-    MadeFrom, common, is_bias, numberless)
-from parity.conversion.pieces import (
+from parity.conversion.entry import RUN, SUM, WEIGHT_NORM, Rule, Slice
+from parity.conversion.weight_source import (
+    WeightSource, common, is_bias, numberless)
+from parity.conversion.layouts import (
     expert, joins, kind_of, parts, slices, then, turned_round)
 from parity.matching.rearrangement import PACKED, SAME, candidates
 from parity.matching.words import likeness
@@ -29,7 +29,7 @@ AGAIN = 2
 GATES = {"GRU": ((1, 0, 2),), "LSTM": ((0, 3, 1, 2), (0, 2, 3, 1))}
 
 
-class Book:
+class SourceIndex:
     """What may be made of A's parameters.
 
     Args:
@@ -129,8 +129,8 @@ class Book:
             for part, more, cut, rest in taken:
                 for i, layout in enumerate(candidates(rest, target)):
                     both = then(part or SAME, layout)
-                    yield MadeFrom(
-                        MadeOf(b, (Taken(name, both),), by=RUN),
+                    yield WeightSource(
+                        Rule(b, (Slice(name, both),), by=RUN),
                         cost + more + self._layout_cost(name, b, layout, i),
                         (self.a.owners[name],), kind_of(layout), cut)
 
@@ -142,8 +142,8 @@ class Book:
         for name, cost in self._likely(b, near, wide):
             for layout, more in expert(
                     self.a.names[name].shape, target, number):
-                yield MadeFrom(
-                    MadeOf(b, (Taken(name, layout),), by=RUN), cost + more,
+                yield WeightSource(
+                    Rule(b, (Slice(name, layout),), by=RUN), cost + more,
                     (self.a.owners[name],), kind_of(layout))
 
     def _normed(self, b, near, wide):
@@ -158,8 +158,8 @@ class Book:
                     or any(one not in (1, size) for one, size in zip(g, v))):
                 continue
             for i, layout in enumerate(candidates(v, target)):
-                yield MadeFrom(
-                    MadeOf(b, (Taken(scale), Taken(direction)), WEIGHT_NORM,
+                yield WeightSource(
+                    Rule(b, (Slice(scale), Slice(direction)), WEIGHT_NORM,
                            layout, RUN),
                     costs[direction] - 1 + 0.2 * i,
                     (self.a.owners[scale],) * 2, kind_of(layout))
@@ -184,12 +184,12 @@ class Book:
                     if length % len(order) or length == len(order):
                         continue
                     pieces = tuple(
-                        Taken(name, f"part {gate + 1} of {len(order)} along "
+                        Slice(name, f"part {gate + 1} of {len(order)} along "
                               f"{axis}") for name in names for gate in order)
                     shape = arrays[0].shape if count == 1 else (size,)
                     for i, layout in enumerate(candidates(shape, target)):
-                        yield MadeFrom(
-                            MadeOf(b, pieces, f"concatenate {axis}", layout,
+                        yield WeightSource(
+                            Rule(b, pieces, f"concatenate {axis}", layout,
                                    RUN),
                             cost + self._layout_cost(names[0], b, layout, i),
                             (self.a.owners[names[0]],), kind_of(layout),
@@ -204,8 +204,8 @@ class Book:
         for names in itertools.combinations(costs, 2):
             if len({self.a.owners[name] for name in names}) > 1:
                 continue
-            yield MadeFrom(
-                MadeOf(b, tuple(map(Taken, names)), SUM, SAME, RUN),
+            yield WeightSource(
+                Rule(b, tuple(map(Slice, names)), SUM, SAME, RUN),
                 sum(map(costs.get, names)) / 2 - 0.2,
                 (self.a.owners[names[0]],), kind_of(SAME))
 
@@ -240,8 +240,8 @@ class Book:
                 for join in joins(arrays, target):
                     pieces, word, whole, more, cuts = join
                     owners = tuple(self.a.owners[name] for name in names)
-                    yield MadeFrom(
-                        MadeOf(b, tuple(map(Taken, names, pieces)), word,
+                    yield WeightSource(
+                        Rule(b, tuple(map(Slice, names, pieces)), word,
                               whole, RUN),
                         cost + more + self._layout_cost(
                             names[0], b, pieces[0], 0), owners,

@@ -159,7 +159,7 @@ def in_mode(mode, work, runner, inputs):
 def trained(engine, target, preset):
     """What a TargetCell needs of some steps of training in lockstep."""
     run = training_runs.usual(cases.test_size(preset), STEPS)
-    here = {target.port: workers.Here(ports.engine(engine.NAME))}
+    here = {target.port: workers.InProcessPort(ports.engine(engine.NAME))}
     start = time.perf_counter()
     differences = {
         f"step {step} {kind}": by_port[target.port]

@@ -14,7 +14,7 @@ import time
 
 from parity_io.errors import InputError
 from transformer_contract.sharding import check_mesh
-from parity.check import asked, workers
+from parity.check import port_calls, workers
 from parity.matrix.meshes import Rank, unlike
 from parity.ports import NotChecked
 from parity.targets import (
@@ -58,10 +58,10 @@ class PortProcesses:
     def begin(self):
         """Begin every process: a Reply."""
         self.processes = [
-            workers.Apart(self.port, environment=self.environment)
+            workers.SubprocessPort(self.port, environment=self.environment)
             for _ in range(self.size)]
         return self._all(
-            "starting", asked.settings, [()] * self.size, self.patience)
+            "starting", port_calls.settings, [()] * self.size, self.patience)
 
     def ask(self, work, function, *given, patience=None):
         """The Reply of the first process, once all have answered."""

@@ -16,7 +16,7 @@ from transformer_contract.batch import Batch
 from transformer_contract.config import PRESETS
 from parity_io.files import write_whole
 from parity import ports
-from parity.check import asked, golden, run, workers
+from parity.check import port_calls, golden, run, workers
 from parity.numerics import dtypes
 from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity.numerics.words import number
@@ -212,8 +212,9 @@ def attention(report):
     exact = {name: array.astype(np.float64)
              for name, array in weights.items()}
     model = workers.ModelSpec("attention", config, "float64", "cpu", exact)
-    there = {"numpy": workers.Here(ports.engine("numpy")), **report.engines}
-    replies = {name: port.ask("attention", asked.forward, model, batch)
+    there = {"numpy": workers.InProcessPort(ports.engine("numpy")),
+             **report.engines}
+    replies = {name: port.ask("attention", port_calls.forward, model, batch)
                for name, port in there.items()}
     steps, missing = {}, {}
     for name in ("numpy", *columns(report)):

@@ -12,7 +12,7 @@ import dataclasses
 import numpy as np
 
 from parity_io.errors import InputError, one_of
-from parity.check.shelf import Shelf, take
+from parity.check.shared_arrays import SharedArrays, load
 from parity.matrix import meshes, processes
 from parity.ports import NotChecked
 from parity.targets import (
@@ -71,7 +71,7 @@ class OnMesh:
             port, mode=mode or modes[0], mesh=mesh_words(axes))
         self.ranks = processes.MeshProcesses(
             port, self.target.mesh, config, rows)
-        self.shelf = Shelf(apart=True)
+        self.shared = SharedArrays(subprocesses=True)
 
     def ask(self, function, *given):
         """What the first rank answers.
@@ -123,7 +123,7 @@ class OnMesh:
 
     def shelved(self, function, arrays, *given):
         """Ask with arrays, of which all ranks share the pages."""
-        stored = self.shelf.put(arrays)
+        stored = self.shared.store(arrays)
         try:
             self.ask(function, stored, *given)
         finally:
@@ -153,7 +153,7 @@ class OnMesh:
     def close(self):
         """End the ranks."""
         self.ranks.close()
-        self.shelf.close()
+        self.shared.close()
 
 
 # What ranks are asked
@@ -162,7 +162,7 @@ def built(bench, target, stored, component, config, dtype, device, rank):
     """Make a model in place of the one before."""
     bench.held = {}
     bench.held["model"] = meshes.engine_on_mesh(bench, target, rank).build(
-        component, config, take(stored), dtype, device)
+        component, config, load(stored), dtype, device)
 
 
 def trained(bench, target, training, rank):
@@ -174,7 +174,7 @@ def trained(bench, target, training, rank):
 def resumed(bench, target, stored, step, rank):
     """Have the Trainer go on."""
     meshes.engine_on_mesh(bench, target, rank).resume(
-        bench.held["trainer"], step, take(stored))
+        bench.held["trainer"], step, load(stored))
 
 
 def answered(bench, target, name, given, rank):

@@ -12,7 +12,7 @@ import numpy as np
 from transformer_contract.dialects.rows import names_of
 from transformer_contract.training import TrainingConfig
 from transformer_contract.weights import probe_weights
-from parity.check.peers import earlier
+from parity.check.stored_outputs import earlier
 from parity.numerics import zero_gradients
 from parity.numerics.comparator import MATCH, ZERO, compare
 from parity.numerics.tolerances import (

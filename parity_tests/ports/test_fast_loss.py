@@ -8,7 +8,7 @@ import pytest
 from transformer_contract.config import CHOICES
 from parity import ports
 from parity.check import lockstep, training_runs
-from parity.check.workers import Here
+from parity.check.workers import InProcessPort
 from parity.numerics.comparator import MATCH
 from parity_tests.support.engines import usable
 from reference_numpy.loss import cross_entropy, cross_entropy_backward
@@ -83,6 +83,6 @@ def test_blocks_are_added_up(name, tied, monkeypatch):
                if run.dtype == "float64" and run.conditions["tied"] == tied
                and run.conditions["norm"] == "layer")
     found = [(step, kind) for step, kind, _, _, differences
-             in lockstep.compared_run(run, None, {name: Here(engine)})
+             in lockstep.compared_run(run, None, {name: InProcessPort(engine)})
              if differences[name].verdict != MATCH]
     assert not found

@@ -9,7 +9,7 @@ from transformer_contract import weights
 from parity_io.errors import InputError
 from parity import ports
 from parity.check import cases, lockstep, training_runs
-from parity.check.workers import Here
+from parity.check.workers import InProcessPort
 from parity.numerics.comparator import DIVERGENCE, FREE, relative_error
 from parity_tests.support.engines import patched, uncompiled, usable
 from parity_tests.support.runs import TRAINING
@@ -43,7 +43,8 @@ def test_a_hundred_steps_are_the_same(port, preset):
         clipped += norm > run.training.clip_norm
     assert clipped == 3
     run = lockstep.compared(
-        config, weights.initial_weights(config), {port.NAME: Here(port)}, 100)
+        config, weights.initial_weights(config),
+        {port.NAME: InProcessPort(port)}, 100)
     worst = dict.fromkeys(lockstep.KINDS, 0.0)
     for step, kind, _, found in run:
         difference = found[port.NAME]
@@ -58,7 +59,8 @@ def test_the_fast_form_trains_alike(port):
     """With all that a run can have; the reference's has tests of its own."""
     config, fast = small(), usable(port.NAME, "fast")
     run = lockstep.compared(
-        config, weights.initial_weights(config), {port.NAME: Here(fast)}, 5)
+        config, weights.initial_weights(config),
+        {port.NAME: InProcessPort(fast)}, 5)
     for step, kind, _, differences in run:
         difference = differences[port.NAME]
         assert difference.verdict != DIVERGENCE, (step, kind, difference)
@@ -215,7 +217,8 @@ def test_faults_part_the_runs(port, fault):
     config = small()
     with uncompiled(port), patched(port.NAME, file, name, make):
         run = lockstep.compared(
-            config, weights.initial_weights(config), {port.NAME: Here(port)}, 1)
+            config, weights.initial_weights(config),
+            {port.NAME: InProcessPort(port)}, 1)
         wrong = [f"step {step} {kind}" for step, kind, _, found in run
                  if found[port.NAME].verdict == DIVERGENCE]
     assert wrong and wrong[0] == first
@@ -230,6 +233,7 @@ def test_a_port_that_fails_is_a_divergence(port):
         return train_step
     with patched(port.NAME, "train", "Trainer.train_step", broken):
         *_, (_, _, _, found) = lockstep.compared(
-            config, weights.initial_weights(config), {port.NAME: Here(port)}, 1)
+            config, weights.initial_weights(config),
+            {port.NAME: InProcessPort(port)}, 1)
     assert found[port.NAME].verdict == DIVERGENCE
     assert found[port.NAME].reason == "RuntimeError: it broke"

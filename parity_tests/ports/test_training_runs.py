@@ -11,7 +11,7 @@ from transformer_contract import packing
 from transformer_contract.weights import probe_weights
 from parity import ports
 from parity.check import covering, lockstep, training_runs
-from parity.check.workers import Here
+from parity.check.workers import InProcessPort
 from parity.numerics.comparator import DIVERGENCE
 from parity_tests.support.engines import rewritten
 
@@ -22,7 +22,7 @@ def diverging(engine, form="readable"):
         if not training_runs.makes(engine.NAME, form, run):
             continue
         for step, kind, _, _, found in lockstep.compared_run(
-                run, None, {engine.NAME: Here(engine)}):
+                run, None, {engine.NAME: InProcessPort(engine)}):
             if found[engine.NAME].verdict == DIVERGENCE:
                 yield run, step, kind, found[engine.NAME]
 
@@ -189,7 +189,7 @@ class Remembering:
 
 def test_an_answer_from_before_the_training_is_noticed():
     run = training_runs.varied_few()[0]
-    there = {"numpy": Here(Remembering(ports.engine("numpy")))}
+    there = {"numpy": InProcessPort(Remembering(ports.engine("numpy")))}
     found = {(step, kind): differences["numpy"].verdict
              for step, kind, _, _, differences in lockstep.compared_run(
                  run, None, there)}

@@ -128,8 +128,8 @@ def test_a_failure_is_a_divergence_of_its_port_alone(
     """Exit 1, a sentence, a traceback; the sound port matches beside it."""
     end, words = WRONG[wrong]
     bad(end)
-    monkeypatch.setattr(workers, "opened", functools.partial(
-        opened_here, workers.opened))
+    monkeypatch.setattr(workers, "open_ports", functools.partial(
+        opened_here, workers.open_ports))
     done, found = checked(tmp_path, "--html", tmp_path / "r.html")
     assert done.exit_code == 1, done.output
     assert found["verdict"] == "divergence" and not found["not_checked"]
@@ -147,9 +147,9 @@ def test_a_failure_is_a_divergence_of_its_port_alone(
     assert "Traceback" in page or not found["failures"]
 
 
-def opened_here(opened, names, apart, on_work):
+def opened_here(open_ports, names, apart, on_work):
     """Ports in this process, where ones of their own would take seconds."""
-    return opened(names, False, on_work)
+    return open_ports(names, False, on_work)
 
 
 #: The same, of what only searches, training and gradients ask.
@@ -174,8 +174,8 @@ WRONG_LATER = {
 def test_so_is_one_of_a_search_or_of_training(
         wrong, bad, tmp_path, monkeypatch):
     bad(WRONG_LATER[wrong])
-    monkeypatch.setattr(workers, "opened", functools.partial(
-        opened_here, workers.opened))
+    monkeypatch.setattr(workers, "open_ports", functools.partial(
+        opened_here, workers.open_ports))
     done, found = checked(
         tmp_path, "--gradients", "--train", 1, "--generate")
     assert done.exit_code == 1, done.output
@@ -204,8 +204,8 @@ def test_a_framework_too_old_is_a_failure_of_its_port_alone(
     """It is installed, so that nobody asked for it to be left out."""
     bad("")
     monkeypatch.setitem(ports.NEEDS, "bad", {"numpy": "99.1"})
-    monkeypatch.setattr(workers, "opened", functools.partial(
-        opened_here, workers.opened))
+    monkeypatch.setattr(workers, "open_ports", functools.partial(
+        opened_here, workers.open_ports))
     words = ("is too old; install 99.1 or later")
     done, found = checked(tmp_path, "--html", tmp_path / "r.html")
     assert done.exit_code == 1 and words in done.output

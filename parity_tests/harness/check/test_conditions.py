@@ -6,7 +6,7 @@ import pytest
 from transformer_contract.weights import probe_weights
 from parity import ports
 from parity.check import (
-    conditions, generation, long, search_runs, training_runs, wide)
+    conditions, generation, long_sequences, search_runs, training_runs, wide)
 from parity.check.lockstep import TrainingRunner
 from parity.check.runners import (
     EngineRunner, InputsChanged, Reference, compare_steps)
@@ -97,7 +97,7 @@ def wrong(engine, model):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("model", (*wide.models(), *long.models()),
+@pytest.mark.parametrize("model", (*wide.models(), *long_sequences.models()),
                          ids=lambda model: model.name)
 def test_a_port_stands_under_every_condition(port, model):
     assert not list(wrong(port, model))

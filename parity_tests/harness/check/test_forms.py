@@ -11,7 +11,7 @@ from parity import ports
 from parity.check import cases, search_runs, training_runs, wide
 from parity.check.run import Check
 from parity.check.runners import EngineRunner, Reference, compare_steps
-from parity.check.asked import differences
+from parity.check.port_calls import differences
 from parity.check.workers import ModelSpec, Workbench
 from parity.numerics.comparator import DIVERGENCE
 from parity_tests.support.commands import invoke

@@ -13,7 +13,7 @@ from parity import ports
 from parity.check import workers
 from parity.check.cases import test_size as at_test_size
 from parity.check.run import Check
-from parity.check.shelf import Shelf, take
+from parity.check.shared_arrays import SharedArrays, load
 from parity.ports import NotChecked
 
 PORT = next((name for name in ports.known_ports()
@@ -34,25 +34,26 @@ def breaks(bench):
     raise ValueError("it broke\nand more")
 
 
-@pytest.mark.parametrize("apart", [False, True])
-def test_a_shelf_gives_what_it_got(apart):
-    shelf = Shelf(apart)
+@pytest.mark.parametrize("subprocesses", [False, True])
+def test_shared_arrays_give_what_they_got(subprocesses):
+    shared = SharedArrays(subprocesses)
     arrays = {
         "a": np.arange(6.0).reshape(2, 3), "none": np.zeros((0, 4)),
         "b": np.ones(5, ml_dtypes.bfloat16), "mask": np.array([True, False]),
         "turned": np.arange(6.0).reshape(2, 3).T}
-    found = take(shelf.put(arrays))
+    found = load(shared.store(arrays))
     assert found.keys() == arrays.keys()
     for name, array in arrays.items():
         assert found[name].dtype == array.dtype
         np.testing.assert_array_equal(found[name], array)
     found["a"][0, 0] = 7  # as frameworks want it, and nobody else sees it
-    shelf.close()
+    shared.close()
 
 
-def checked(apart):
+def checked(subprocesses):
     run = Check(["lesson"], [PORT], ["float64", "bfloat16"], full_size=False,
-                gradients=True, train=2, generate=True, apart=apart,
+                gradients=True, train=2, generate=True,
+                subprocesses=subprocesses,
                 on_case=(told := []).append)
     try:
         list(run.groups())
@@ -70,12 +71,12 @@ def test_apart_and_here_are_equal_to_the_bit():
 
     But the first, of a product of which the last digits follow from threads.
     """
-    here, apart = checked(False).report, checked(True).report
-    assert here.rows[1:] == apart.rows[1:]
-    assert here.expected == apart.expected
-    assert here.verdict == apart.verdict == "match"
+    here, there = checked(False).report, checked(True).report
+    assert here.rows[1:] == there.rows[1:]
+    assert here.expected == there.expected
+    assert here.verdict == there.verdict == "match"
     times = [sorted((time.case, time.dtype, time.port) for time in times)
-             for times in (here.times, apart.times)]
+             for times in (here.times, there.times)]
     assert times[0] == times[1]
 
 
@@ -94,7 +95,8 @@ def test_a_port_works_in_the_form_it_is_asked_for(form, folder):
 @pytest.mark.long(3)
 @needs_a_port
 def test_a_port_that_fails_or_ends_says_so():
-    made, _, absent, failures = workers.opened([PORT], apart=True)
+    made, _, absent, failures = workers.open_ports(
+        [PORT], subprocesses=True)
     assert not absent and not failures
     port = made[PORT]
     try:
@@ -115,9 +117,10 @@ def test_a_port_that_fails_or_ends_says_so():
 @needs_a_port
 def test_nothing_is_left_behind():
     """Closed while it works: its process ends, and its files are gone."""
-    run = Check(["lesson"], [PORT], ["float64"], full_size=False, apart=True)
+    run = Check(
+        ["lesson"], [PORT], ["float64"], full_size=False, subprocesses=True)
     number = run.engines[PORT].ask("", process_id).result().value
-    folder = run.shelf.put({"a": np.ones(3)}).path.parent
+    folder = run.shared.store({"a": np.ones(3)}).path.parent
     run.engines[PORT].ask("", sleeps)
     run.close()
     assert not folder.exists()

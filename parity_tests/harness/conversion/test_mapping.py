@@ -5,7 +5,7 @@ import pytest
 
 from parity_io.errors import InputError
 from parity.conversion import mapping_file
-from parity.conversion.entry import MadeOf, Mapping, Taken
+from parity.conversion.entry import Rule, Mapping, Slice
 
 DRAW = np.random.default_rng(0)
 
@@ -18,7 +18,7 @@ SHAPES = {name: array.shape for name, array in ARRAYS.items()}
 
 def mapping(*entries, **more):
     """A Mapping of ARRAYS by (b, pieces, join, then)."""
-    made = [MadeOf(b, tuple(Taken(*piece) for piece in pieces), *rest)
+    made = [Rule(b, tuple(Slice(*piece) for piece in pieces), *rest)
             for b, pieces, *rest in entries]
     return Mapping(made, SHAPES, {
         entry.b: entry.shape(SHAPES) for entry in made}, **more)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from parity.conversion.entry import WEIGHT_NORM, MadeOf, Taken
+from parity.conversion.entry import WEIGHT_NORM, Rule, Slice
 from parity.conversion.find import find
 from parity.conversion.mapping_file import read, write
 
@@ -73,7 +73,7 @@ def test_packed_experts_to_a_list(tmp_path):
     found = mapped(FourExperts(True), FourExperts(False), tmp_path)
     assert found.complete and found.error < 1e-14
     takes = {entry.b: entry.pieces[0] for entry in found.mapping.entries}
-    assert takes["experts.2.up.weight"] == Taken(
+    assert takes["experts.2.up.weight"] == Slice(
         "first", "slice 2 3 along 0, reshape 12 8, part 2 of 2 along 0")
 
 
@@ -88,7 +88,7 @@ def test_weight_norm_to_one_kernel(tmp_path):
 def test_weight_norm_is_over_the_axes_of_one():
     draw = np.random.default_rng(0)
     v, g = draw.normal(size=(4, 5, 3)), draw.normal(size=(4, 1, 1))
-    entry = MadeOf("w", (Taken("g"), Taken("v")), WEIGHT_NORM)
+    entry = Rule("w", (Slice("g"), Slice("v")), WEIGHT_NORM)
     made = entry.made({"g": g, "v": v})
     assert np.allclose(np.linalg.norm(made.reshape(4, -1), axis=1),
                        np.abs(g.ravel()))

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from parity.conversion.options import together
-from parity.conversion.seen import apart, distance
+from parity.conversion.activations import least_distance, distance
 from parity.conversion.weights import drawn
 from parity.tracing.recorder import mapped
 from parity.tracing.trace import is_float
@@ -67,24 +67,24 @@ class Doubt:
     least: float
 
 
-class Trying:
+class WeightTrial:
     """B, into which weights are put, beside what A saw.
 
     Args:
         b: the Live B.
-        seen: what A saw.
-        book: of sources.
+        activations: what A computed.
+        index: a SourceIndex.
         names: of B's parameters that are looked for.
 
     Attributes:
         began: what they are at first: zeros would hide what is behind them.
-        sources: name -> MadeFrom, of what B has now.
+        sources: name -> WeightSource, of what B has now.
         doubts: name -> Doubt, of what might be made of another.
         quiet: whether calls of B's modules are only calls.
     """
 
-    def __init__(self, b, seen, book, names):
-        self.b, self.seen, self.book = b, seen, book
+    def __init__(self, b, activations, index, names):
+        self.b, self.activations, self.index = b, activations, index
         self.framework = b.tracing.framework_for(b.model)
         self.began = {name: drawn(f"{name} at first", b.names[name])
                       for name in names if name in b.trace.trainable}
@@ -104,7 +104,7 @@ class Trying:
 
     def _alive(self, given):
         """Whether all floating inputs are what A computed."""
-        return all(self.seen.has(array) for array in given
+        return all(self.activations.has(array) for array in given
                    if is_float(array) and array.ndim > 1
                    and np.ptp(array) > 0)
 
@@ -113,10 +113,10 @@ class Trying:
         first array of it."""
         arrays = [array for array in self._arrays(out)
                   if is_float(array) and array.size > 1]
-        errors = [self.seen.error(array) for array in arrays[:1]]
+        errors = [self.activations.error(array) for array in arrays[:1]]
         if not errors or errors[0] == math.inf:
             return None
-        errors += [self.seen.error(array) for array in arrays[1:]]
+        errors += [self.activations.error(array) for array in arrays[1:]]
         return Score(errors.count(math.inf), max(
             error for error in errors if error < math.inf),
             rounding(arrays[0]))
@@ -129,11 +129,13 @@ class Trying:
         main, source, errors = arrays[0], chosen[0], []
         with contextlib.suppress(ValueError):  # a cut that does not fit
             if source.cuts:
-                errors = [self.seen.error(cut(main)) for cut in source.cuts]
+                errors = [self.activations.error(cut(main))
+                          for cut in source.cuts]
             elif source.cut is not None:
                 errors = [min((
-                    apart(main, source.cut(each))
-                    for each in self.seen.outputs.get(source.owners[0], ())
+                    least_distance(main, source.cut(each))
+                    for each in self.activations.outputs.get(
+                        source.owners[0], ())
                     if each.ndim and each.size > main.size),
                     default=math.inf)]
         if source.cuts or source.cut is not None:
@@ -165,7 +167,7 @@ class Trying:
         """The array that a parameter of B has now."""
         source = self.sources.get(name)
         return (self.began.get(name, self.b.names[name]) if source is None
-                else source.entry.made(self.book.a.names))
+                else source.entry.made(self.index.a.names))
 
     def _doubt_hidden(self, names, again, score, whole=True):
         """Note what changes hardly more than what differs anyway.
@@ -180,7 +182,7 @@ class Trying:
         """
         before = self._arrays(self._quietly(again))
         counted = [i for i, array in enumerate(before) if is_float(array)
-                   and (not whole or self.seen.has(array))]
+                   and (not whole or self.activations.has(array))]
 
         def effect(name):
             after = self._otherwise(name, again)
@@ -213,5 +215,5 @@ class Trying:
 
     def _made(self, sources):
         """{name: array} of B, as sources make it."""
-        return {source.entry.b: source.entry.made(self.book.a.names)
+        return {source.entry.b: source.entry.made(self.index.a.names)
                 for source in sources}

@@ -9,7 +9,7 @@ from parity_io.errors import InputError
 from parity import ports, out_of_memory
 from parity.check import manners
 from parity.check.runners import arrays_by_name, compare_steps
-from parity.check.shelf import take
+from parity.check.shared_arrays import load
 from parity.check.canary import canary
 
 
@@ -62,7 +62,7 @@ def differences(bench, model, case, inputs, truth, keep=True):
     try:
         runner = bench.runner(model)
         return compare_steps(
-            runner.steps(case, inputs), take(truth), model.dtype,
+            runner.steps(case, inputs), load(truth), model.dtype,
             *([runner.fused] if model.form == "fast" else []))
     finally:
         if not keep:

@@ -10,19 +10,19 @@ import tempfile
 ALIGNED = 64
 
 
-class Shelf:
+class SharedArrays:
     """Where weights and truths lie until ports have taken them.
 
     For ports in processes of their own they lie in files, of which all
     processes share the pages; else they stay as they are.
     """
 
-    def __init__(self, apart):
-        self._folder = tempfile.TemporaryDirectory() if apart else None
+    def __init__(self, subprocesses):
+        self._folder = tempfile.TemporaryDirectory() if subprocesses else None
         self._count = 0
 
-    def put(self, value):
-        """A value that holds arrays, as something to ``take`` it from."""
+    def store(self, value):
+        """A value that holds arrays, as something to ``load`` it from."""
         if not self._folder:
             return value
         self._count += 1
@@ -50,7 +50,7 @@ class Stored:
     body: bytes
     sizes: list
 
-    def take(self):
+    def load(self):
         """The value; its arrays are the file's pages, until written to."""
         arrays, start = [], 0
         with open(self.path, "rb") as file:
@@ -67,6 +67,6 @@ class Stored:
         self.path.unlink()
 
 
-def take(value):
-    """What was put on a shelf."""
-    return value.take() if isinstance(value, Stored) else value
+def load(value):
+    """What was stored, or the value that was not."""
+    return value.load() if isinstance(value, Stored) else value

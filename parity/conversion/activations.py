@@ -38,7 +38,7 @@ def distance(mine, other):
     return finite_distance(mine, other)
 
 
-def apart(mine, other):
+def least_distance(mine, other):
     """The relative distance of two arrays in the layout in which it is least;
     infinity where it is more than NEAR."""
     if mine.size != other.size:
@@ -95,7 +95,7 @@ class Computed:
             return {key: 0.0 for each, _, key in self.by_size.get(
                 array.size, ()) if not is_float(each) and np.array_equal(
                     each.reshape(-1), array.reshape(-1))}
-        found = {key: apart(array, each) for each, other, key
+        found = {key: least_distance(array, each) for each, other, key
                  in self.by_size.get(array.size, ())
                  if is_float(each) and alike(mark, other)}
         return {key: far for key, far in found.items() if far <= NEAR}

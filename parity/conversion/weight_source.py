@@ -5,17 +5,17 @@ import functools
 import os
 import re
 
-from parity.conversion.entry import SUM, MadeOf
-from parity.conversion.pieces import then, words
+from parity.conversion.entry import SUM, Rule
+from parity.conversion.layouts import then, words
 from parity.matching.words import words_of
 
 
 @dataclasses.dataclass(frozen=True)
-class MadeFrom:
+class WeightSource:
     """Of what a parameter of B may be made.
 
     Attributes:
-        entry: the MadeOf.
+        entry: the Rule.
         cost: how unlikely it is.
         owners: the modules of A that have the pieces.
         kind: the layout without its sizes.
@@ -24,7 +24,7 @@ class MadeFrom:
         gates: an order of GATES, or (): one for all of a module.
     """
 
-    entry: MadeOf
+    entry: Rule
     cost: float
     owners: tuple
     kind: tuple
@@ -103,10 +103,10 @@ def is_bias(name):
 
 
 def reordered(source, shape, width, pairs, axis):
-    """A MadeFrom whose features stand in pairs, as rotary embeddings turn them.
+    """A WeightSource whose features stand in pairs, as rotary ones do.
 
     Args:
-        source: a MadeFrom.
+        source: a WeightSource.
         shape: of B's array.
         width: of a head.
         pairs: "halves", for a model that turns the first half of a head with
@@ -114,7 +114,7 @@ def reordered(source, shape, width, pairs, axis):
         axis: of B's array, along which the features are.
 
     Returns:
-        A MadeFrom, or None where this does not fit.
+        A WeightSource, or None where this does not fit.
     """
     if axis >= len(shape) or shape[axis] % width or width % 2:
         return None

@@ -38,7 +38,7 @@ SEARCH = re.compile(
 SCORES_LIMIT = 1e-6
 
 
-class Peer:
+class StoredOutputs:
     """One folder, read and checked.
 
     Attributes:
@@ -222,8 +222,8 @@ def run_stacks(engine, config, weights, source, target, source_mask,
             **{f"decoder.{name}": step for name, step in decoding.items()}}
 
 
-RUNS = {"transformer": Peer._model, "stacks": Peer._stacks,
-        "frames": Peer._frames}
+RUNS = {"transformer": StoredOutputs._model, "stacks": StoredOutputs._stacks,
+        "frames": StoredOutputs._frames}
 
 
 def earlier(target):
