@@ -37,10 +37,10 @@ def dialects(
             if markdown:
                 tables.write(markdown)
         elif len(names) == 2:
-            from parity.runs.dialect_distance import parted
+            from parity.runs.dialect_distance import describe_distance
             one, other = (SYSTEMS[name] for name in names)
             out.print(tables.beside(one, other))
-            out.print(parted(one, other))
+            out.print(describe_distance(one, other))
         else:
             raise InputError(
                 "it is two dialects that differ; give two, or none for a line "

@@ -42,9 +42,9 @@ def causes(report):
         if port not in failed:
             first.setdefault((port, row.preset, row.case, row.dtype, row.form),
                              (row, port))
-    from parity.diagnosis import rows
+    from parity.diagnosis import check_row
     for row, port in first.values():
-        if not (diagnosis := rows.diagnosis_for(row)):
+        if not (diagnosis := check_row.diagnosis_of_row(row)):
             continue
         try:
             return diagnosis.findings(ports.ready(port, form=row.form))

@@ -33,7 +33,7 @@ class RunDiagnosis:
         """All that an engine computes in a probe."""
         raise NotImplementedError
 
-    def parted(self, actual, truth):
+    def first_divergence(self, actual, truth):
         """The first step in which two answers differ and a Difference."""
         raise NotImplementedError
 
@@ -47,7 +47,7 @@ class RunDiagnosis:
             return [Finding(
                 self.case, self.step, None, self.limit, words[:200], ())]
         while len(findings) < MOST:
-            first = self.parted(ours[0], self._replay(0, allowed))
+            first = self.first_divergence(ours[0], self._replay(0, allowed))
             if first is None:
                 break
             step, difference = first
@@ -65,7 +65,8 @@ class RunDiagnosis:
 
     def _same(self, number, actual, faults):
         replayed = self._replay(number, faults)
-        return replayed is not None and self.parted(actual, replayed) is None
+        return (replayed is not None
+                and self.first_divergence(actual, replayed) is None)
 
     def _replay(self, number, faults):
         """The reference's run with faults; None if it fails."""

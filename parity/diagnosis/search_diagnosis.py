@@ -63,7 +63,7 @@ class SearchDiagnosis(RunDiagnosis):
                 model, probe, self.search.settings, batches).items()
             for i, what in enumerate(("tokens", "scores"))}
 
-    def parted(self, actual, truth):
+    def first_divergence(self, actual, truth):
         """The first step in which two searches differ, and a Difference."""
         for name, expected in truth.items():
             if np.array_equal(actual[name], expected):

@@ -83,7 +83,7 @@ class TrainingDiagnosis(RunDiagnosis):
         """All that an engine computes: {(step, kind): {name: array}}."""
         return steps_of(engine, *probe)
 
-    def parted(self, actual, truth):
+    def first_divergence(self, actual, truth):
         """The first step and kind in which two runs differ."""
         for place in sorted(truth, key=lambda place: (
                 place[0], lockstep.ALL_KINDS.index(place[1]))):

@@ -91,7 +91,7 @@ class Keeping:
                 keywords["use_cache"] = False
             keywords |= self.places(arrays, 0, arrays[self.call.sequences[
                 self.role].lead].shape[1])
-        return self.parted(model(*inputs, **keywords))[0]
+        return self.split_output(model(*inputs, **keywords))[0]
 
     def empty(self, model, rows, places):
         """What a model keeps that has read nothing: None if it makes it."""
@@ -140,7 +140,7 @@ class Keeping:
         if "use_cache" in self.call.takes:
             keywords["use_cache"] = True
         output = model(*inputs, **keywords | {self.name: state})
-        answer, state = self.parted(output, state)
+        answer, state = self.split_output(output, state)
         if state is None:
             raise InputError(
                 f"{type(model).__name__} takes {self.name} and hands on none "
@@ -199,7 +199,7 @@ class Keeping:
                 given[name] = given[name][None]
         return given
 
-    def parted(self, output, state=None):
+    def split_output(self, output, state=None):
         """An output as what it answers, and what it keeps.
 
         Args:

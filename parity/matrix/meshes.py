@@ -150,8 +150,8 @@ def diverge(differences):
     return any(one.verdict == DIVERGENCE for one in differences.values())
 
 
-def misplaced(engine, target, model):
-    """What does not lie on a mesh as its Target says, as Differences by name.
+def check_placement(engine, target, model):
+    """Differences by name of what does not lie on a mesh as its Target says.
 
     It is asked of all ranks, which count together.
     """
@@ -165,14 +165,14 @@ def misplaced(engine, target, model):
     return measuring.divergences(words)
 
 
-def undivided(engine, target, runner):
-    """What of a runner's model does not lie, or is not, as a Target says."""
-    return measuring.wrong(target, runner) | misplaced(
+def check_sharding(engine, target, runner):
+    """Differences of where a model lies, and of what it is, from a Target."""
+    return measuring.wrong(target, runner) | check_placement(
         engine, target, runner.model)
 
 
-def unread(engine, target, tokens=True):
-    """Whether a device reads more than its own, as undivided's.
+def check_local_reads(engine, target, tokens=True):
+    """Differences where a device reads more than its own shard.
 
     Args:
         tokens: whether those of a sequence are divided too.
@@ -192,7 +192,7 @@ def compared_outputs(engine, target, preset, rank):
     """The Difference of the outputs of all shards, its cause, and they."""
     ours, case, truth = reference(preset, target.dtype, "forward")
     runner = EngineRunner(engine, ours.exact.config, ours.arrays, target.dtype)
-    wrong = undivided(engine, target, runner)
+    wrong = check_sharding(engine, target, runner)
     output = engine.predict(runner.model, *case.inputs)
     held = {"output": output}
     if rank.number:
@@ -200,7 +200,7 @@ def compared_outputs(engine, target, preset, rank):
     differences = compare_steps(
         {"output": output}, truth, target.dtype, "output".__ne__)
     if not diverge(differences):
-        return wrong | unread(engine, target) | differences, "", held
+        return wrong | check_local_reads(engine, target) | differences, "", held
 
     def steps_of(weights):
         exact = ours.exact.engine
@@ -216,14 +216,15 @@ def compared_gradients(engine, target, preset, rank):
     """The Differences of a loss and its gradients, their cause, and they."""
     ours, case, truth = reference(preset, target.dtype, "gradients")
     runner = EngineRunner(engine, ours.exact.config, ours.arrays, target.dtype)
-    wrong = undivided(engine, target, runner)
+    wrong = check_sharding(engine, target, runner)
     steps = runner.steps(case, [
         rounding.rounded(x, target.dtype) for x in case.inputs])
     if rank.number:
         return None, "", steps
     differences = compare_steps(steps, truth, target.dtype, runner.fused)
     if not diverge(differences):
-        return wrong | unread(engine, target) | differences, "", steps
+        return (wrong | check_local_reads(engine, target) | differences, "",
+                steps)
     return differences, mesh_causes.cause_in_gradients(
         {name.removeprefix("grad "): array for name, array in steps.items()},
         mesh_causes.Shards(
@@ -261,8 +262,8 @@ def compared_training(engine, target, preset, steps, rank):
         differences |= of_step
         before = truth.steps["weights"]
     trainer = runner.trainer
-    return (differences | misplaced(engine, target, trainer.model)
-            | unread(engine, target, tokens=False), cause,
+    return (differences | check_placement(engine, target, trainer.model)
+            | check_local_reads(engine, target, tokens=False), cause,
             engine.export(trainer.model) | engine.moments(trainer))
 
 
@@ -270,12 +271,12 @@ def compared_generation(engine, target, preset, rank):
     """The Differences of what searches found, no cause, and what it was."""
     ours, case, _ = reference(preset, target.dtype, "forward")
     runner = EngineRunner(engine, ours.exact.config, ours.arrays, target.dtype)
-    differences, held = undivided(engine, target, runner), {}
+    differences, held = check_sharding(engine, target, runner), {}
     for settings in SEARCHES:
         found = engine.generate(runner.model, case.inputs[0], settings)
         held |= {f"{settings.method} {name}": array
                  for name, array in found.items()}
-        differences |= unread(engine, target, tokens=False)
+        differences |= check_local_reads(engine, target, tokens=False)
         if rank.number:
             continue
         truth = ours.exact.engine.generate(

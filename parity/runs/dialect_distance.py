@@ -19,7 +19,7 @@ SIZES = {"d_model": 128, "n_heads": 8, "d_ff": 512, "n_encoder_layers": 3,
          "n_kv_heads": 8, "dropout": 0.0}
 
 
-def parted(one, other):
+def describe_distance(one, other):
     """A sentence on how far two dialects' outputs part."""
     tokenizer = Tokenizer.load()
     sources, targets = max(zip(*read_pairs()), key=lambda pair: len(pair[0]))

@@ -136,7 +136,7 @@ def jax_exchanged_rows(old, theirs):
     return rows
 
 
-def unread_rows(theirs):
+def all_rows_read(theirs):
     """Every device reads the whole batch."""
     def rows(self, arrays, axis=0):
         import jax
@@ -147,7 +147,7 @@ def unread_rows(theirs):
     return mock.patch.object(theirs.MeshEngine, "rows", rows)
 
 
-def unread_by_keras(old, theirs):
+def all_rows_read_by_keras(old, theirs):
     """Every device reads the whole batch."""
     def rows(self, arrays, axis=0):
         placed = [theirs.distribute_tensor(
@@ -209,7 +209,7 @@ FAULTS = {
         "not summed": not_summed,
         "kernel exchanged": exchanged_kernel,
         "updated twice": updated_twice,
-        "undivided": of_engine("divide", lambda old, theirs: (
+        "not sharded": of_engine("divide", lambda old, theirs: (
             lambda self, model: None)),
         "unsharded": lambda theirs: mock.patch.object(
             theirs, "fully_shard", lambda module, mesh: None),
@@ -226,9 +226,9 @@ FAULTS = {
         "equal dropout": jax_equal_dropout,
         "rows exchanged": of_engine("rows", jax_exchanged_rows),
         "kernel exchanged": exchanged_kernel,
-        "undivided": of_engine("place", lambda old, theirs: (
+        "not sharded": of_engine("place", lambda old, theirs: (
             lambda self, name: self.on())),
-        "unread": unread_rows,
+        "reads all": all_rows_read,
         "whole sequences": of_engine("tokens", lambda old, theirs: (
             lambda self, shape: ())),
     },
@@ -237,8 +237,8 @@ FAULTS = {
         "equal dropout": jax_equal_dropout,
         "rows exchanged": of_engine("rows", jax_exchanged_rows),
         "kernel exchanged": exchanged_kernel,
-        "undivided": of_engine("layouts", lambda old, theirs: (
+        "not sharded": of_engine("layouts", lambda old, theirs: (
             lambda self, model: {})),
-        "unread": of_engine("rows", unread_by_keras),
+        "reads all": of_engine("rows", all_rows_read_by_keras),
     },
 }

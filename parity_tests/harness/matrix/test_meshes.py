@@ -149,15 +149,15 @@ def test_a_fault_of_one_process_is_named(
 
 
 @pytest.mark.parametrize("target, fault, words", [
-    (Target("torch", mode="TP", mesh=HALVES), "undivided", "hold it 2 times"),
+    (Target("torch", mode="TP", mesh=HALVES), "not sharded", "hold it 2 times"),
     (Target("torch", mode="FSDP2", mesh=TWO), "unsharded", "hold it 2 times"),
-    (JAX, "undivided", "hold it 4 times, and not 2"),
-    (JAX, "unread", "a device reads 8 of 8, and not 4"),
+    (JAX, "not sharded", "hold it 4 times, and not 2"),
+    (JAX, "reads all", "a device reads 8 of 8, and not 4"),
     pytest.param(SEQUENCE, "whole sequences",
                  "a device reads 8 of 8, and not 4", marks=pytest.mark.long(8)),
-    pytest.param(KERAS, "undivided", "hold it 4 times, and not 2",
+    pytest.param(KERAS, "not sharded", "hold it 4 times, and not 2",
                  marks=pytest.mark.long),
-    pytest.param(KERAS, "unread", "a device reads 8 of 8, and not 4",
+    pytest.param(KERAS, "reads all", "a device reads 8 of 8, and not 4",
                  marks=pytest.mark.long)], ids=str)
 def test_what_is_not_divided_is_seen(target, fault, words, processes):
     """The numbers are right: no device did another's part."""

@@ -7,7 +7,7 @@ from parity.diagnosis.training_diagnosis import TrainingDiagnosis, run_of_row
 from parity.check import cases, golden, wide
 
 
-def diagnosis_for(row):
+def diagnosis_of_row(row):
     """What looks for the causes of a Row of parity.check.run, or None.
 
     There is none for what is neither a component, nor a step of a model, of
