@@ -12,7 +12,7 @@ from parity_io.errors import InputError, plural, one_of
 from parity_io.files import check_writable
 from parity import ports
 from parity.commands import answering
-from parity.commands.options import Markdown
+from parity.commands.options import Markdown, key_values
 from parity.commands.shell import DIVERGED, told_plainly
 from parity.render import dialects as tables
 from parity.render import terminal
@@ -78,7 +78,7 @@ def import_(
             raise InputError(
                 f"there is no place for {str(path)!r}; give a new folder too, "
                 f"or one of {', '.join(packages.CALLED)} to fetch.")
-        model = exchange.foreign(path, as_, exchange.said(words or ()))
+        model = exchange.foreign(path, as_, key_values(words or ()))
         exchange.keep(model, out)
         print(f"made {out}: {model.dialect.name}, "
               f"{plural(len(model.arrays), 'array')}"

@@ -1,11 +1,13 @@
 """Options that several commands have, and a port that is required."""
 
+import json
 import pathlib
 import sys
 from typing import Annotated, Optional
 
 import typer
 
+from parity_io.errors import InputError
 from parity import ports
 from parity.commands.shell import DIVERGED, MISSING
 
@@ -22,6 +24,10 @@ Port = Annotated[Words, typer.Option(
 Require = Annotated[Words, typer.Option(
     "--require", metavar="NAME", help="Ports that must be installed, else "
     "exit 3.")]
+
+
+#: How Python writes what JSON writes otherwise.
+PYTHON = {"True": True, "False": False, "None": None}
 
 
 def exit_if_missing(names):
@@ -50,3 +56,19 @@ def unable(absent):
     """
     old = all(isinstance(port, ports.TooOld) for port in absent)
     return DIVERGED if old else MISSING
+
+
+def key_values(words):
+    """{key: value} of "key=value", each; as JSON or Python write them."""
+    described = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not key or not equals:
+            raise InputError(
+                f"{word!r} sets nothing; write KEY=VALUE, such as n_heads=8.")
+        try:
+            described[key] = PYTHON[value] if value in PYTHON else json.loads(
+                value)
+        except ValueError:
+            described[key] = value
+    return described

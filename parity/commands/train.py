@@ -14,12 +14,11 @@ from rich.progress import (
 from rich.table import Table
 
 from transformer_contract.config import preset
-from transformer_contract.config import CHOICES as MODEL_CHOICES
 from parity_io.errors import InputError, plural, one_of
 from parity_io.files import check_writable, write_json
-from transformer_contract.training import CHOICES, TrainingConfig
+from transformer_contract.training import TrainingConfig
 from parity import ports
-from parity.commands.options import Json
+from parity.commands.options import Json, key_values
 from parity.commands.shell import INTERRUPTED, told_plainly
 from parity.render import terminal
 
@@ -29,16 +28,6 @@ PICTURES = (".png", ".svg", ".pdf")
 def option(kind, text, *names, **more):
     """A typer option that is None unless given."""
     return Annotated[Optional[kind], typer.Option(*names, help=text, **more)]
-
-
-#: The panel of options that have their default from the task.
-SETTINGS = "Settings, by default the task's"
-
-
-def setting(kind, text, metavar, *names, **more):
-    """An option of that panel."""
-    return option(kind, text, *names, metavar=metavar,
-                  rich_help_panel=SETTINGS, **more)
 
 
 def train(
@@ -60,35 +49,20 @@ def train(
     average: option(int, "End with the mean of the last N checkpoints.  "
                     "[default: 1]", min=1, max=1000,
                     metavar="N") = None,
-    batch: setting(int, "pairs in a batch", "N", min=1, max=2**16) = None,
-    accumulate: setting(int, "batches in a step", "N", min=1,
-                        max=2**16) = None,
-    preset: setting(str, "of parity check", "VARIANT") = None,
-    d_model: setting(int, "wide", "N") = None,
-    heads: setting(int, "of each attention", "N") = None,
-    d_ff: setting(int, "of the feed-forward networks", "N") = None,
-    layers: setting(int, "of each stack", "N") = None,
-    max_length: setting(int, "tokens at most", "N") = None,
-    vocab: setting(int, "tokens of a file's tokenizer", "N",
-                   min=260, max=2**24) = None,
-    dropout: setting(float, "the chance that a value is dropped", "P") = None,
-    label_smoothing: setting(float, "ε", "X") = None,
-    smoothing: setting(
-        str, f"({', '.join(MODEL_CHOICES['smoothing'])})", "KIND") = None,
-    optimizer: setting(
-        str, f"({', '.join(CHOICES['optimizer'])})", "KIND") = None,
-    schedule: setting(
-        str, f"({', '.join(CHOICES['schedule'])})", "KIND") = None,
-    rate: setting(float, "the learning rate, or equation 3's factor",
-                  "X") = None,
-    warmup_steps: setting(int, "while the rate rises", "N") = None,
-    clip_norm: setting(float, "the largest gradient norm, 0 for none",
-                       "X") = None,
-    weight_decay: setting(float, "AdamW's", "X") = None,
-    masks: setting(str, "of dropout: named, equal in all four, or native, "
-                   "quicker, not comparable", "KIND") = None,
-    seed: setting(int, "of all random numbers", "S") = None,
-    dtype: setting(str, "(float32, float64)", "NAME") = None,
+    batch: option(int, "Pairs in a batch.  [default: the task's]", min=1,
+                  max=2**16, metavar="N") = None,
+    accumulate: option(int, "Batches in a step.  [default: 1]", min=1,
+                       max=2**16, metavar="N") = None,
+    preset: option(str, "The formulas of a preset of parity check.",
+                   metavar="VARIANT") = None,
+    vocab: option(int, "Tokens of a file's tokenizer.  [default: 1000]",
+                  min=260, max=2**24, metavar="N") = None,
+    dtype: option(str, "float32 or float64.  [default: float32]",
+                  metavar="NAME") = None,
+    words: option(list[str], "A field of the model or of its training, such as "
+                  "d_ff=256, dropout=0.1, learning_rate=0.5 or seed=1; repeat "
+                  "it.  [default: the task's]", "--set",
+                  metavar="FIELD=VALUE") = None,
     device: Annotated[str, typer.Option(
         metavar="NAME", help="Where to compute.")] = "cpu",
     mesh: option(str, "Train on a mesh, data=2,model=2: batches are divided "
@@ -108,13 +82,8 @@ def train(
     from parity.runs.tasks import task as known_task
     arguments = {name: value for name, value in {
         "batch": batch, "accumulate": accumulate, "preset": preset,
-        "d_model": d_model, "heads": heads, "d_ff": d_ff, "layers": layers,
-        "max_length": max_length, "vocab": vocab, "dropout": dropout,
-        "label_smoothing": label_smoothing, "smoothing": smoothing,
-        "optimizer": optimizer, "schedule": schedule, "rate": rate,
-        "warmup_steps": warmup_steps, "clip_norm": clip_norm,
-        "weight_decay": weight_decay, "masks": masks, "seed": seed,
-        "dtype": dtype}.items() if value is not None}
+        "vocab": vocab, "dtype": dtype, "set": words}.items()
+        if value is not None}
     with told_plainly():
         one_of(port, ("numpy", *ports.known_ports()), "port")
         if (task is None) == (data is None):
@@ -136,9 +105,8 @@ def train(
                 "--resume or choose another --out.")
         if resume:
             if arguments:
-                name = next(iter(arguments)).replace("_", "-")
                 raise InputError(
-                    f"--{name} is fixed by the checkpoint; leave it out, or "
+                    f"--{next(iter(arguments))} is fixed by the checkpoint; leave it out, or "
                     "start another run.")
             settings = training.settings_of(folder)
             if settings.task != task and (task or settings.task in TASKS):
@@ -200,10 +168,7 @@ def engine_for(port, device, mesh, mode, settings):
 def settings_from(arguments, name, task):
     """Settings from the task's own and what was given on the command line."""
     from parity.runs.training import Settings
-    sizes = {"d_model": "d_model", "heads": "n_heads", "d_ff": "d_ff",
-             "max_length": "max_length", "dropout": "dropout",
-             "label_smoothing": "label_smoothing", "smoothing": "smoothing"}
-    config = task.config
+    config, training = task.config, TrainingConfig(**task.training)
     if "preset" in arguments:
         variant = preset(arguments["preset"])
         config = config.replace(**{field: getattr(variant, field) for field in (
@@ -211,17 +176,12 @@ def settings_from(arguments, name, task):
             "final_norm_eps", "positions", "activation", "gated",
             "feed_forward_bias", "output", "tied", "label_smoothing",
             "dropout")})
-    config = config.replace(**{
-        sizes[option]: value for option, value in arguments.items()
-        if option in sizes})
-    if "layers" in arguments:
-        config = config.replace(n_encoder_layers=arguments["layers"],
-                                n_decoder_layers=arguments["layers"])
-    options = {field: field for field in TrainingConfig().as_dict()} | {
-        "learning_rate": "rate"}
-    training = TrainingConfig(**{**task.training, **{
-        field: arguments[option] for field, option in options.items()
-        if option in arguments}})
+    changes = key_values(arguments.get("set", ()))
+    for field in changes:
+        one_of(field, (*config.as_dict(), *training.as_dict()), "field")
+    config, training = (each.replace(**{
+        field: value for field, value in changes.items()
+        if field in each.as_dict()}) for each in (config, training))
     return Settings(
         task=name, config=config, training=training,
         rows=arguments.get("batch", task.rows),

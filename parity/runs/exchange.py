@@ -30,9 +30,6 @@ from transformer_contract.tokenizer import Tokenizer
 WEIGHTS, APART = "weights.safetensors", "apart.safetensors"
 MODEL, NPZ = "model.safetensors", "model.npz"
 
-#: How Python writes what JSON writes otherwise.
-PYTHON = {"True": True, "False": False, "None": None}
-
 #: The files that say how a sound is seen, of several releases.
 SEEING = ("preprocessor_config.json", "processor_config.json")
 
@@ -125,22 +122,6 @@ def keep(model, out, tokenizer=None):
         _write(folder / WEIGHTS, model.arrays, metadata)
         if model.apart:
             _write(folder / APART, model.apart, {})
-
-
-def said(words):
-    """{key: value} of "key=value", each; as JSON or Python write them."""
-    described = {}
-    for word in words:
-        key, equals, value = word.partition("=")
-        if not key or not equals:
-            raise InputError(
-                f"{word!r} sets nothing; write KEY=VALUE, such as n_heads=8.")
-        try:
-            described[key] = PYTHON[value] if value in PYTHON else json.loads(
-                value)
-        except ValueError:
-            described[key] = value
-    return described
 
 
 def check_new(out):

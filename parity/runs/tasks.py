@@ -112,7 +112,7 @@ class File:
                 raise InputError(
                     f"{self.path}:{number}: the line has {longest} tokens, "
                     f"but the model reads {config.max_length}; shorten it or "
-                    "raise --max-length.")
+                    "raise max_length.")
 
     def _order(self, name):
         key = random.fold_in(random.fold_in(KEY, self.name), name)

@@ -49,8 +49,8 @@ def test_train_on_a_file_and_go_on(tmp_path):
     assert command(*words, "--steps", 2, *more).exit_code == 0
     again = command(*words, "--steps", 4, *more)
     assert again.exit_code == 2 and "--resume" in again.output
-    fixed = command(*words, "--resume", "--rate", 2)
-    assert fixed.exit_code == 2 and "--rate is fixed" in fixed.output
+    fixed = command(*words, "--resume", "--set", "learning_rate=2")
+    assert fixed.exit_code == 2 and "--set is fixed" in fixed.output
     other = command("dates", "--port", "numpy", "--out", tmp_path / "run",
                     "--resume")
     assert other.exit_code == 2 and "is a run on" in other.output
@@ -93,8 +93,8 @@ BAD_WORDS = {
     "both": (["dates", "--data", "x.tsv"], "one of"),
     "file": (["--data", "nowhere.tsv"], "nowhere.tsv"),
     "port": (["dates", "--port", "mxnet"], "mxnet"),
-    "heads": (["dates", "--heads", "7"], "n_heads"),
-    "rate": (["dates", "--rate", "-1"], "learning_rate"),
+    "heads": (["dates", "--set", "n_heads=7"], "n_heads"),
+    "rate": (["dates", "--set", "learning_rate=-1"], "learning_rate"),
     "dtype": (["dates", "--dtype", "int8"], "int8"),
     "device": (["dates", "--port", "numpy", "--device", "cuda"], "cuda"),
     "resume": (["dates", "--resume", "--out", "/nowhere"], "no checkpoint"),
@@ -102,7 +102,10 @@ BAD_WORDS = {
     "batch": (["dates", "--batch", "9" * 20], "--batch"),
     "accumulate": (["dates", "--accumulate", "9" * 20], "--accumulate"),
     "vocab": (["--data", "x.tsv", "--vocab", "9" * 20], "--vocab"),
-    "decay": (["dates", "--weight-decay", "0.1"], "adamw"),
+    "field": (["dates", "--set", "d_modle=8"], "d_model"),
+    "value": (["dates", "--set", "d_model=wide"], "d_model"),
+    "equals": (["dates", "--set", "d_model"], "KEY=VALUE"),
+    "decay": (["dates", "--set", "weight_decay=0.1"], "adamw"),
 }
 
 

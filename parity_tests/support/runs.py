@@ -8,8 +8,10 @@ from parity.runs import tasks, training
 TRAINING = TrainingConfig(warmup_steps=10, clip_norm=1.0)
 
 #: The same model, in words of the command.
-TINY = ("--d-model", "24", "--heads", "2", "--d-ff", "40", "--layers", "1",
-        "--batch", "4", "--every", "2", "--warmup-steps", "10")
+TINY = ("--batch", "4", "--every", "2", *(
+    word for field in ("d_model=24", "n_heads=2", "d_ff=40", "warmup_steps=10",
+                       "n_encoder_layers=1", "n_decoder_layers=1")
+    for word in ("--set", field)))
 
 
 @functools.cache
