@@ -106,8 +106,8 @@ def train(
         if resume:
             if arguments:
                 raise InputError(
-                    f"--{next(iter(arguments))} is fixed by the checkpoint; leave it out, or "
-                    "start another run.")
+                    f"--{next(iter(arguments))} is fixed by the checkpoint; "
+                    "leave it out, or start another run.")
             settings = training.settings_of(folder)
             if settings.task != task and (task or settings.task in TASKS):
                 raise InputError(

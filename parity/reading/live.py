@@ -28,13 +28,8 @@ MOST = 80
 #: prepares itself for each shape does so seldom.
 LENGTHS = (16, 32, 64)
 
-#: How many texts may wait; and how many answers are kept: more, so that none
-#: is gone when the page of a text asks for it again.
-WAITING, KEPT = 200, 250
-
-
-class FullError(Exception):
-    """More texts wait than can be read soon."""
+#: How many answers are kept, for pages that ask again.
+KEPT = 250
 
 
 class Loading(Shipped):
@@ -79,7 +74,7 @@ class Loading(Shipped):
         return self.engines[column], self.models[column]
 
 
-class Line:
+class RequestQueue:
     """Texts that wait to be read, first come first, and the last answers.
 
     One thread reads them, for the models' traces are one at a time. A text
@@ -102,13 +97,10 @@ class Line:
         The part of an answer that is there by then, or None.
 
         Raises:
-            FullError: too many wait.
             Exception: what reading the text raised.
         """
         with self.change:
             if text not in self.answers and text not in self.waiting:
-                if len(self.waiting) == WAITING:
-                    raise FullError
                 self.waiting.append(text)
                 self.change.notify_all()
             self.change.wait_for(lambda: text in self.answers, seconds)

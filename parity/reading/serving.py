@@ -12,10 +12,8 @@ import http
 import http.server
 import mimetypes
 import pathlib
-import socket
 import sys
 import threading
-import time
 import urllib.parse
 import webbrowser
 
@@ -32,14 +30,12 @@ HOSTS = ("localhost", ADDRESS)
 #: Where the reader's own text is sent, to be read or with a fault.
 READ, BREAK, SENTENCE = "/read-attention", "/break-it", "/sentence.json"
 
-#: How many connections are answered at once, how many more may wait until one
-#: is free, and the seconds that one may last from its first byte to its last.
-CONNECTIONS, BACKLOG, SECONDS = 128, 512, 10
+#: The seconds in which a connection may be silent.
+SECONDS = 10
 
 #: How long a reader's text is waited for before its place in line is told, and
-#: after how long the page then asks again, at least; in seconds. About so many
-#: texts are read in a second: who is far behind asks less often.
-PATIENCE, AGAIN, PACE = 1, 2, 10
+#: after how long the page then asks again; in seconds.
+PATIENCE, AGAIN = 1, 2
 
 HEADERS = {
     "Content-Security-Policy":
@@ -78,7 +74,7 @@ class Reading:
 
     def __init__(self, folder, values):
         self.folder, self.values = pathlib.Path(folder), values
-        self.line = live.Line(lambda asked: self.made(*asked))
+        self.queue = live.RequestQueue(lambda asked: self.made(*asked))
 
     @functools.cached_property
     def site(self):
@@ -136,18 +132,14 @@ class Reading:
             live.ids_of(self.values, text)
             if path == BREAK:
                 live.known(fault)
-            page, place = self.line.ask((path, text, fault), PATIENCE)
+            page, place = self.queue.ask((path, text, fault), PATIENCE)
             if place:
                 status = http.HTTPStatus.ACCEPTED
-                headers["Retry-After"] = str(max(AGAIN, place // PACE))
+                headers["Retry-After"] = str(AGAIN)
                 page = page or self.page(path, text, fault, place=place)
         except InputError as error:
             status = http.HTTPStatus.BAD_REQUEST
             page = self.page(path, text, fault, problem=str(error))
-        except live.FullError:
-            status = http.HTTPStatus.SERVICE_UNAVAILABLE
-            page = self.page(path, text, fault, problem=(
-                "too many texts wait; ask again in a minute."))
         return status, headers, page
 
     def made(self, path, text, fault):
@@ -236,44 +228,9 @@ def handler(reading):
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Answers CONNECTIONS at once, each for SECONDS; BACKLOG more wait."""
+    """Answers each connection by a thread of its own."""
 
-    request_queue_size = BACKLOG
-
-    def __init__(self, *args):
-        self.free = threading.Semaphore(CONNECTIONS)
-        self.ends: dict[socket.socket, float] = {}
-        super().__init__(*args)
-
-    def get_request(self):
-        """The next connection, once there is room for one more.
-
-        Raises:
-            TimeoutError: there is none; the connection still waits.
-        """
-        if not self.free.acquire(timeout=0.2):
-            raise TimeoutError
-        try:
-            connection, address = super().get_request()
-        except OSError:
-            self.free.release()
-            raise
-        self.ends[connection] = time.monotonic() + SECONDS
-        return connection, address
-
-    def shutdown_request(self, request):
-        """End a connection, and make room for another."""
-        super().shutdown_request(request)
-        if self.ends.pop(request, None) is not None:
-            self.free.release()
-
-    def service_actions(self):
-        """End what has lasted too long; its thread then ends by itself."""
-        now = time.monotonic()
-        for connection, end in list(self.ends.items()):
-            if now > end:
-                with contextlib.suppress(OSError):
-                    connection.shutdown(socket.SHUT_RDWR)
+    request_queue_size = 128  # a page's files are asked for together
 
     def handle_error(self, request, address):
         """Say what went wrong, unless the reader only left."""

@@ -45,18 +45,19 @@ class Watched(serving.Server):
 
 @contextlib.contextmanager
 def started(folder):
-    """A running server whose connections last 2 seconds at most."""
+    """A running server that ends a silent connection after 2 seconds."""
     (folder / "index.html").write_text("the page " * 10_000)
-    with pytest.MonkeyPatch.context() as patch, Watched(
-            (serving.ADDRESS, 0), serving.handler(Pages(folder))) as made:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(serving, "SECONDS", 2)
         patch.setattr(live, "ids_of", lambda values, text: [])
-        thread = threading.Thread(
-            target=made.serve_forever, args=[0.1], daemon=True)
-        thread.start()
-        yield made
-        made.shutdown()
-        thread.join()
+        with Watched((serving.ADDRESS, 0),
+                     serving.handler(Pages(folder))) as made:
+            thread = threading.Thread(
+                target=made.serve_forever, args=[0.1], daemon=True)
+            thread.start()
+            yield made
+            made.shutdown()
+            thread.join()
 
 
 async def asked(server, content, end=False):
@@ -70,21 +71,6 @@ async def asked(server, content, end=False):
         writer.close()
         return answer
     return b""
-
-
-async def hanging(address, slow):
-    """The seconds until the server ends one who is silent, or slow."""
-    reader, writer = await asyncio.open_connection(*address)
-    start = time.monotonic()
-    end = asyncio.create_task(reader.read())
-    with contextlib.suppress(ConnectionError):
-        while slow and not end.done():
-            writer.write(b"G")
-            await writer.drain()
-            await asyncio.sleep(0.1)
-        await end
-    writer.close()
-    return time.monotonic() - start
 
 
 def request(target):
