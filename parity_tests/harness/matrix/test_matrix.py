@@ -280,39 +280,19 @@ def earlier(tmp_path, target=None, **changed):
 
 @pytest.mark.parametrize("changed", [
     {"verdict": "fine"}, {"verdict": None}, {"error": None}, {"limit": None},
-    {"error": "x"}, {"error": float("nan")}, {"error": 10**400},
-    {"limit": 1.0}, {"limit": -1.0},
-    {"compared": -5}, {"compared": 0}, {"compared": True}, {"work": "dance"},
-    {"work": ["forward"]}, {"work": "training", "target": {
-        "dtype": "float16"}}, {"reason": None, "verdict": "divergence"},
-    {"verdict": "not checked"}, {"place": 1}, {"place": -1}, {"place": "0"},
+    {"error": "x"}, {"work": "dance"}, {"work": ["forward"]},
+    {"work": "training", "target": {"dtype": "float16"}},
+    {"place": 1}, {"place": -1}, {"place": "0"},
     {"places": []}, {"places": {"a": 1}}, {"places": [{}]}, {"places": None},
     {"cells": None}, {"cells": "abc"}, {"schema": None}, {"preset": ["lesson"]},
-    {"seconds": "fast"}, {"seconds": -1.0}, {"target": {"mode": None}},
-    {"target": {"mode": ["a"]}}, {"target": {"port": 7}},
-    {"target": {"dtype": "int8"}},
-    {"target": {"port": "xyz"}}, {"target": {"form": "slow"}},
-    {"target": {"mode": "a | b"}}, {"target": {"device": "abacus"}},
-    {"target": {"backend": "torch"}}, {"target": {"port": "keras"}},
-    {"target": {"form": "fast", "mode": "jit"}},
-    {"target": {"mesh": "data=2"}}, {"target": {"mesh": "data=1,model=1"}},
+    {"preset": "nothing"}, {"seconds": "fast"},
+    {"target": {"mode": None}}, {"target": {"port": 7}},
+    {"target": {"dtype": "int8"}}, {"target": {"port": "xyz"}},
+    {"target": {"form": "slow"}}, {"target": {"mode": "a | b"}},
+    {"target": {"device": "abacus"}}, {"target": {"backend": "torch"}},
     {"target": {"mesh": "x"}}, {"target": {"mesh": "data=2,model=1"}},
-    {"target": {"dtype": "tf32", "mode": "jit"}},
-    {"work": "generation"}, {"limit": 2e-12}, {"work": "training",
-                                               "limit": .9},
-    {"limit": .9, "target": {"dtype": "float32"}}, {"compared": 10**30},
-    {"tensor": ""}, {"reason": "it rains"}, {"cause": "a fault"},
-    {"verdict": "not checked", "reason": "it rains", "error": None,
-     "limit": None, "tensor": "", "compared": 99},
-    {"verdict": "not checked", "reason": "it rains", "error": None,
-     "limit": None, "tensor": "", "compared": 0, "beside": 1.0},
-    {"verdict": "divergence", "reason": "it rains", "compared": 0},
-    {"seconds": 1e300}, {"memory": True}, {"preset": "nothing"},
-    {"places": [run.here() | {"when": "today"}]},
-    *({"places": [run.here() | {"cores": cores}]}
-      for cores in ("two", False, 0, -5)),
-    {"places": [run.here() | {"versions": {"numpy": 2}}]}], ids=str)
-def test_an_earlier_run_says_nothing_that_cannot_be(changed, tmp_path):
+    {"places": [run.here() | {"versions": None}]}], ids=str)
+def test_an_earlier_run_has_known_types_and_words(changed, tmp_path):
     with mock.patch.object(run, "cells", lambda *given: pytest.fail("begun")):
         done = earlier(tmp_path, **changed)
     assert done.exit_code == 2, done.output
