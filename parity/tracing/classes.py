@@ -1,7 +1,8 @@
-"""Calls seen by wrapping ``__call__`` of classes, where each has its own."""
+"""Models whose modules have a class each: what is below one, and its calls."""
 
 import functools
 
+from parity.tracing.trace import WHOLE
 from parity.tracing.wrapping import wrapped
 
 
@@ -25,3 +26,34 @@ def calls_seen(modules, recorder):
                    key=lambda kind: -len(kind.__mro__))
     return wrapped({(kind, "__call__"): functools.partial(seen, kind)
                     for kind in kinds})
+
+
+def below(model, children):
+    """Yield (path, module) of a model and all below it, each once.
+
+    A module has its shortest path.
+
+    Args:
+        children: yields (name, module) of what a module itself has.
+    """
+    queue, seen = [(WHOLE, model)], {id(model)}
+    for path, owner in queue:
+        yield path, owner
+        for name, child in children(owner):
+            if id(child) not in seen:
+                seen.add(id(child))
+                queue.append((name if path == WHOLE else f"{path}.{name}",
+                              child))
+
+
+def opened(name, value, module):
+    """Yield (name, value); of a container that is no module what it holds."""
+    if isinstance(value, (list, tuple)):
+        items = enumerate(value)
+    elif isinstance(value, dict) and not isinstance(value, module):
+        items = value.items()
+    else:
+        yield name, value
+        return
+    for key, item in items:
+        yield from opened(f"{name}.{key}", item, module)

@@ -96,30 +96,16 @@ def modules(model):
 
     Also those in lists, tuples and dicts; a module has its shortest path.
     """
-    queue, seen = [(WHOLE, model)], {id(model)}
-    for path, owner in queue:
-        yield path, owner
-        for name, child in held(owner):
-            if isinstance(child, nnx.Module) and id(child) not in seen:
-                seen.add(id(child))
-                queue.append((name if path == WHOLE else f"{path}.{name}",
-                              child))
+    return classes.below(model, lambda owner: (
+        (name, child) for name, child in held(owner)
+        if isinstance(child, nnx.Module)))
 
 
 def held(owner):
     """Yield (name, value) of a module's attributes, containers opened."""
-    def opened(name, value):
-        if isinstance(value, (list, tuple)):
-            for i, item in enumerate(value):
-                yield from opened(f"{name}.{i}", item)
-        elif isinstance(value, dict):
-            for key, item in value.items():
-                yield from opened(f"{name}.{key}", item)
-        else:
-            yield name, value
     for name, value in vars(owner).items():
         if not name.startswith("_pytree__"):
-            yield from opened(name, value)
+            yield from classes.opened(name, value, nnx.Module)
 
 
 def named_variables(model):

@@ -13,6 +13,7 @@ import numpy as np
 from keras import ops
 
 from parity_io.errors import InputError
+from parity.tracing import classes
 from parity.tracing.recorder import (
     Framework, Recorder, finished, settings_of)
 from parity.tracing.trace import WHOLE
@@ -138,16 +139,6 @@ def children(owner):
     as in a Sequential or Functional model, by its own name, or as
     ``layers.N``.
     """
-    def opened(name, value):
-        if isinstance(value, keras.layers.Layer):
-            yield name, value
-        elif isinstance(value, (list, tuple)):
-            for i, item in enumerate(value):
-                yield from opened(f"{name}.{i}", item)
-        elif isinstance(value, dict):
-            for key, item in value.items():
-                yield from opened(f"{name}.{key}", item)
-
     # keras: on torch a layer is an nn.Module, keeping layers in _modules.
     attributes = {name: value for name, value in (
         vars(owner) | vars(owner).get("_modules", {})).items()
@@ -157,8 +148,8 @@ def children(owner):
         plain = name.lstrip("_")
         if plain != name and (not plain or plain in attributes):
             plain = name
-        for path, layer in opened(plain, value):
-            if id(layer) not in seen:
+        for path, layer in classes.opened(plain, value, keras.layers.Layer):
+            if isinstance(layer, keras.layers.Layer) and id(layer) not in seen:
                 seen.add(id(layer))
                 yield path, layer
     left = [layer for layer in getattr(owner, "_layers", ())
@@ -172,14 +163,7 @@ def children(owner):
 
 def modules(model):
     """Yield (path, layer) of a layer and all below it, each once."""
-    queue, seen = [(WHOLE, model)], {id(model)}
-    for path, owner in queue:
-        yield path, owner
-        for name, layer in children(owner):
-            if id(layer) not in seen:
-                seen.add(id(layer))
-                queue.append((name if path == WHOLE else f"{path}.{name}",
-                              layer))
+    return classes.below(model, children)
 
 
 def _name_of(variable, layer):

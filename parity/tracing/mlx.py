@@ -74,29 +74,15 @@ def modules(model):
 
     A module has its shortest path.
     """
-    queue, seen = [(WHOLE, model)], {id(model)}
-    for path, owner in queue:
-        yield path, owner
-        for name, child in held(owner):
-            if isinstance(child, nn.Module) and id(child) not in seen:
-                seen.add(id(child))
-                queue.append((name if path == WHOLE else f"{path}.{name}",
-                              child))
+    return classes.below(model, lambda owner: (
+        (name, child) for name, child in held(owner)
+        if isinstance(child, nn.Module)))
 
 
 def held(owner):
     """Yield (name, value) of what a module holds, containers opened."""
-    def opened(name, value):
-        if isinstance(value, (list, tuple)):
-            for i, item in enumerate(value):
-                yield from opened(f"{name}.{i}", item)
-        elif isinstance(value, dict) and not isinstance(value, nn.Module):
-            for key, item in value.items():
-                yield from opened(f"{name}.{key}", item)
-        else:
-            yield name, value
     for name, value in owner.items():
-        yield from opened(name, value)
+        yield from classes.opened(name, value, nn.Module)
 
 
 def places(model):
