@@ -55,24 +55,34 @@ def shard(words):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leave out long tests that are not drawn, other ports', other shards'.
-
-    A test stays in its shard whatever tests are added.
-    """
+    """Leave out long tests that are not drawn, other ports', other shards'."""
     seed, names, part = map(config.getoption, ("sample", "port", "shard"))
+    dealt = shards_of(items, part[1]) if part else {}
     left = {item for item in items if not (
         (seed is None or drawn(seed, item))
         and (not names or port_of(item) in names)
-        and (part is None or part_of(item, part[1]) == part[0]))}
+        and (part is None or dealt[item] == part[0]))}
     if left:
         config.hook.pytest_deselected(items=[*left])
         items[:] = [item for item in items if item not in left]
 
 
-def part_of(item, parts):
-    """In which of so many parts a test is, from 1 on."""
-    digest = hashlib.sha256(item.nodeid.encode()).digest()
-    return int.from_bytes(digest[:8], "big") % parts + 1
+def shards_of(items, parts):
+    """{test: in which of so many shards it is, from 1 on}.
+
+    The cases of one function are dealt out in turn, in an order drawn by their
+    names: they take about as long as one another, and each shard has as many.
+    """
+    functions: dict = {}
+    for item in items:
+        functions.setdefault(item.nodeid.partition("[")[0], []).append(item)
+
+    def drawn_by(name):
+        return hashlib.sha256(name.encode()).digest()
+    return {item: (drawn_by(name)[0] + place) % parts + 1
+            for name, cases in functions.items()
+            for place, item in enumerate(sorted(
+                cases, key=lambda item: drawn_by(item.nodeid)))}
 
 
 def port_of(item):
