@@ -79,35 +79,12 @@ def find(a, b, left=()):
         A Pairing.
     """
     a, b = Live(*a), Live(*b)
-    for name in left:
-        if name not in a.trace.parameters and (
-                name not in b.trace.parameters):
-            raise InputError(
-                f"neither model has a parameter {name!r} that could be left "
-                "out; take a name from the list of what has no place.")
-    left_a, left_b = ([name for name in left if name in live.names]
-                      for live in (a, b))
-    for side, live in (("A", a), ("B", b)):
-        if not live.names:
-            raise InputError(
-                f"{side} has no parameters in floating point, so there is "
-                "nothing to convert; give a model that has.")
+    left_a, left_b = _left_of(a, b, left)
+    notes = check_inputs(a.trace, b.trace, suggest(a.trace, b.trace))
+    lasting = _lasting(a, b)
     frozen = {name for live in (a, b) for name, array in live.names.items()
               if name not in live.trace.trainable or is_sinusoids(array)}
-    pairs = suggest(a.trace, b.trace)
-    notes = check_inputs(a.trace, b.trace, pairs)
-    lasting = [name for name in b.names if name in b.trace.trainable
-               or any(array.shape == b.names[name].shape
-                      for other, array in a.names.items()
-                      if array.ndim > 1 or other not in a.trace.trainable)]
-    sizes = {b.names[name].size for name in lasting
-             if b.names[name].ndim > 1 or name not in b.trace.trainable}
-    biases = {b.names[name].size for name in lasting if is_bias(name)}
-    moved = {name: drawn(name, array) for name, array in a.names.items()
-             if name not in left_a and array.size and (
-                 name in a.trace.trainable and not is_sinusoids(array)
-                 or array.size in sizes
-                 or is_bias(name) and array.size in biases)}
+    moved = _drawn(a, b, lasting, left_a)
     with a.restored(), b.restored():
         a.put(moved)
         told = Live(a.model, a.inputs, a.keywords)
@@ -115,10 +92,7 @@ def find(a, b, left=()):
             told, b, {*left_a, *(told.names.keys() - moved.keys())}),
             [name for name in lasting if name not in left_b])
         sources = search.run()
-        sure = {name: source for name, source in sources.items()
-                if name in search.fixed}
-        guessed = {name: source for name, source in sources.items()
-                   if name not in sure}
+        guessed = [name for name in sources if name not in search.fixed]
         mapping = Mapping(
             [sources[name].entry for name in b.names if name in sources],
             a.shapes(), b.shapes(), dict(a.trace.aliases),
@@ -133,16 +107,8 @@ def find(a, b, left=()):
                   for name, each in search.doubts.items()}
     if error > FLOOR:
         doubts = dict.fromkeys(guessed, UNSHOWN) | doubts
-    used = mapping.uncovered()
-    over_a = {name: why for name, why in used.items()
-              if name in moved and name not in left_a}
-    over_b = {name: "nothing in A is its like" for name in lasting
-              if name not in sources and name not in left_b}
-    for live, over in ((a, over_a), (b, over_b)):
-        over |= {name: "it is complex, and only real numbers are converted"
-                 for name, array in live.trace.parameters.items()
-                 if array.dtype.kind == "c" and name in live.trace.trainable
-                 and name not in left}
+    over_a, over_b = _without_place(a, b, mapping, moved, [
+        name for name in lasting if name not in left_b], left)
     kept = [name for name in (*a.names, *b.names) if name in frozen
             and name not in sources and name not in moved]
     mapping.left_a += [name for name in a.names if name not in moved
@@ -150,7 +116,63 @@ def find(a, b, left=()):
     mapping.left_b += [name for name in b.names if name not in sources
                        and name not in left_b and name not in over_b]
     return Pairing(mapping, comparison, error, over_a, over_b, doubts, kept,
-                 notes)
+                   notes)
+
+
+def _left_of(a, b, left):
+    """The names of A and those of B that need no partner.
+
+    Raises:
+        InputError: neither has such a name, or one has no parameters at all.
+    """
+    for name in left:
+        if name not in a.trace.parameters and (
+                name not in b.trace.parameters):
+            raise InputError(
+                f"neither model has a parameter {name!r} that could be left "
+                "out; take a name from the list of what has no place.")
+    for side, live in (("A", a), ("B", b)):
+        if not live.names:
+            raise InputError(
+                f"{side} has no parameters in floating point, so there is "
+                "nothing to convert; give a model that has.")
+    return ([name for name in left if name in live.names] for live in (a, b))
+
+
+def _lasting(a, b):
+    """B's parameters that are looked for: trained ones, and buffers like A's.
+    """
+    return [name for name in b.names if name in b.trace.trainable
+            or any(array.shape == b.names[name].shape
+                   for other, array in a.names.items()
+                   if array.ndim > 1 or other not in a.trace.trainable)]
+
+
+def _drawn(a, b, lasting, left):
+    """{name: array drawn anew} of A's parameters that B's may be made of."""
+    sizes = {b.names[name].size for name in lasting
+             if b.names[name].ndim > 1 or name not in b.trace.trainable}
+    biases = {b.names[name].size for name in lasting if is_bias(name)}
+    return {name: drawn(name, array) for name, array in a.names.items()
+            if name not in left and array.size and (
+                name in a.trace.trainable and not is_sinusoids(array)
+                or array.size in sizes
+                or is_bias(name) and array.size in biases)}
+
+
+def _without_place(a, b, mapping, moved, lasting, left):
+    """({name of A: why it has no place in B}, the same of B in A)."""
+    made = {entry.b for entry in mapping.entries}
+    over_a = {name: why for name, why in mapping.uncovered().items()
+              if name in moved}
+    over_b = {name: "nothing in A is its like" for name in lasting
+              if name not in made}
+    for live, over in ((a, over_a), (b, over_b)):
+        over |= {name: "it is complex, and only real numbers are converted"
+                 for name, array in live.trace.parameters.items()
+                 if array.dtype.kind == "c" and name in live.trace.trainable
+                 and name not in left}
+    return over_a, over_b
 
 
 def outputs_apart(comparison, a, b):
