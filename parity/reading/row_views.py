@@ -3,7 +3,7 @@
 
 from markupsafe import Markup
 
-from parity.reading import formulas, held, listing, rulings, sources
+from parity.reading import formulas, listing, row_tests, rulings, sources
 from parity.reading.values import OTHERS
 from parity.render import maps, pictures, worded
 
@@ -36,7 +36,7 @@ class RowViews:
             cells[column] = self.cell(name, row, column)
         view = {
             "row": row, "cells": cells, "forced": forced, "formula": "",
-            "why": "", "held": [held.by(name, row)], "seen": [],
+            "why": "", "held": [row_tests.test_for(name, row)], "seen": [],
             "everywhere": [], "dims": "", "sizes": "", "place": "",
             "note": ""}
         if row.kind == "step":

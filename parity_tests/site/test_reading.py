@@ -16,8 +16,8 @@ from parity import ports
 from parity.differences import registry
 from parity.ports import NotChecked
 from parity.reading import (
-    breaking, formulas, held, lessons, listing, page_rows, pages, plain_code,
-    sources, values)
+    breaking, formulas, lessons, listing, page_rows, pages, plain_code,
+    row_tests, sources, values)
 from parity.render import markup, pictures
 from parity_tests.support.lessons import alone
 from parity_tests.support.places import is_there
@@ -231,7 +231,7 @@ def test_pictures_have_words(site):
 
 def test_rows_name_tests_that_there_are(site):
     folder, _ = site
-    named = {*held.HELD.values(), *held.OWN.values()}
+    named = {*row_tests.TEST_OF.values(), *row_tests.OWN.values()}
     for path in folder.glob("*.html"):
         named |= set(re.findall(r"test_\w+\.py::test_\w+", path.read_text(
             encoding="utf-8").replace("<wbr>", "")))

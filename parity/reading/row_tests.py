@@ -1,7 +1,7 @@
 """Which test holds what stands in a row."""
 
 #: Which test holds a row, by kind, owner or file; the first that fits.
-HELD = {
+TEST_OF = {
     ("step", "Adam"): "test_optimizer.py::test_against_mpmath",
     ("step", "AdamW"): "test_optimizer.py::test_against_mpmath",
     ("step", ""): "test_forward.py::test_every_step_is_the_references",
@@ -34,13 +34,13 @@ OWN = {"search": "test_generate.py", "sample": "test_generate.py",
        "cache": "test_generate.py", "dropout": "test_dropout.py"}
 
 
-def by(name, row):
+def test_for(name, row):
     """The test that holds a row of a file."""
     for key in ((row.kind, row.owner), (row.kind, row.name), (row.kind, "")):
-        if key in HELD:
-            return HELD[key]
+        if key in TEST_OF:
+            return TEST_OF[key]
     if "backward" in row.name.lower():
-        return HELD["backward", ""]
+        return TEST_OF["backward", ""]
     if row.name.startswith("_") and not row.name.startswith("__"):
-        return OWN.get(name, HELD["step", ""])
-    return HELD["", ""]
+        return OWN.get(name, TEST_OF["step", ""])
+    return TEST_OF["", ""]
