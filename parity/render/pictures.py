@@ -211,12 +211,3 @@ def numbers(array, digits=4):
     if array.shape[-1] == 1:
         flat = flat.T
     return [[number(x, digits) for x in row] for row in flat.tolist()]
-
-
-def corner(array, rows=4, across=6):
-    """The first numbers of a large array, and the index of their matrix."""
-    array = np.asarray(array)
-    index = (0,) * (array.ndim - 2)
-    matrix = array[index] if array.ndim > 1 else array[None]
-    return index, [[number(x) for x in row[:across]]
-                   for row in matrix[:rows].tolist()]

@@ -4,8 +4,6 @@ An optimiser of which nothing is known here gives no rule; its rule is then
 sought by its numbers.
 """
 
-import dataclasses
-import math
 
 from parity.training.rules import (
     ADAGRAD, ADAM, BEFORE, COUPLED, DECOUPLED, EACH, GLOBAL, INSIDE, LION,
@@ -111,9 +109,3 @@ def of_mlx(optimizer):
         return UpdateRule(LION, **narrow, beta1=beta1, beta2=beta2,
                           decay=value("weight_decay"), decay_at=DECOUPLED)
     return None
-
-
-def with_rate(rule, rate):
-    """A rule with another learning rate."""
-    return rule if rule is None or math.isnan(rate) else dataclasses.replace(
-        rule, rate=rate)
