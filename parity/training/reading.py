@@ -4,7 +4,6 @@ An optimiser of which nothing is known here gives no rule; its rule is then
 sought by its numbers.
 """
 
-
 from parity.training.rules import (
     ADAGRAD, ADAM, BEFORE, COUPLED, DECOUPLED, EACH, GLOBAL, INSIDE, LION,
     POWERS, RMSPROP, SETTINGS, SGD, STEPS, VALUE, UpdateRule)
