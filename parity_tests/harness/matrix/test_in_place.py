@@ -25,15 +25,16 @@ def drifted(theirs):
     def build(self, *given):
         import jax
         model = old(self, *given)
-        name, weight = next(
-            (name, weight) for name, weight in theirs.leaves(model)
-            if name == "encoder.layers.1.feed_forward.inner.kernel")
-        parts = [shard.data for shard in weight[...].addressable_shards]
+        weight = next(
+            weight for weight in theirs.leaves(model)
+            if weight.name == "encoder.layers.1.feed_forward.inner.kernel")
+        array = weight.get()
+        parts = [shard.data for shard in array.addressable_shards]
         last = np.asarray(parts[-1]).copy()
         last[0, 0] = np.nextafter(last[0, 0], 2)
         parts[-1] = jax.device_put(last, parts[-1].sharding)
-        weight.set_value(jax.make_array_from_single_device_arrays(
-            weight[...].shape, weight[...].sharding, parts))
+        weight.set(jax.make_array_from_single_device_arrays(
+            array.shape, array.sharding, parts))
         return model
 
     return mock.patch.object(theirs.MeshEngine, "build", build)
