@@ -63,9 +63,11 @@ class Computed:
     """
 
     def __init__(self, run, names):
-        self.by_size, self.readers, self.outputs = {}, {}, {}
+        self.by_size: dict = {}
+        self.readers: dict = {}
+        self.outputs: dict = {}
         known = {}
-        owned = {}
+        owned: dict = {}
         for name, path in owners(run, names).items():
             owned.setdefault(path, []).append(name)
         for step in run.steps:

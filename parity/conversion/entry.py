@@ -293,7 +293,7 @@ class Mapping:
         shapes, tied = getattr(self, side), getattr(self, f"tied_{side}")
         needed = ({name for entry in self.entries for name in entry.names}
                   if side == "a" else {entry.b for entry in self.entries})
-        found = {}
+        found: dict = {}
         for name, array in arrays.items():
             first = tied.get(name, name)
             if first not in shapes:

@@ -50,7 +50,7 @@ class Options:
 
     def _found(self, names, near, wide):
         """Yield them, the first time."""
-        depth = {}
+        depth: dict = {}
         for name in names:
             prefix = name.rpartition(".")[0]
             depth[prefix] = max(depth.get(prefix, 0), self.arrays[name].ndim)

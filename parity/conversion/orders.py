@@ -104,7 +104,7 @@ class OrderedOptions(Options):
     def _packings(self, combination):
         """Yield (paths, HeadLayout, order) of what may be packed: the parts of
         one array of A, or a module that has all."""
-        lengths = {}
+        lengths: dict = {}
         for path, option in combination.items():
             main = self._main(option)
             found = packed_length(main, self._shapes, self.arrays[

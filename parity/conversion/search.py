@@ -65,7 +65,7 @@ class WeightSearch(WeightTrial):
         self.paths = {id(module): path
                       for path, module in b.tracing.modules(b.model)}
         self.open = set(names)
-        self.own = {}
+        self.own: dict = {}
         for name in names:
             self.own.setdefault(b.owners[name], []).append(name)
         self.options = OrderedOptions(index, b.names, {
@@ -163,7 +163,9 @@ class WeightSearch(WeightTrial):
         if not used:
             return
         near = self.activations.reading(given) if alive else set()
-        found, options, score = [], [], None
+        found: list = []
+        options: list = []
+        score = None
         for wide in (False, True):
             if alive and not below and not found:
                 found, score = self._shown(used, again, near, wide)
@@ -194,7 +196,7 @@ class WeightSearch(WeightTrial):
     def _shown(self, names, again, near, wide):
         """The options with which a module gives what A gave, and the Score of
         the best."""
-        found = []
+        found: list = []
         for chosen in itertools.islice(
                 self.options.of(names, near, wide), TRIALS):
             cost = sum(source.cost for source in chosen)

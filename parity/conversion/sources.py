@@ -41,7 +41,7 @@ class SourceIndex:
     def __init__(self, a, b, left):
         self.a, self.b = a, b
         self.names = [name for name in a.names if name not in left]
-        began = {}
+        began: dict = {}
         for step in a.trace.steps:
             began.setdefault(step.module, step.began)
         self.names.sort(key=lambda name: began.get(a.owners[name], 0))
@@ -102,7 +102,8 @@ class SourceIndex:
 
     def _likely(self, b, near, wide):
         """Yield (A's name, cost) without the layout's."""
-        rank, around = {}, common(near)
+        rank: dict = {}
+        around = common(near)
         for i, name in enumerate(self.names):
             array = self.a.names[name]
             place = rank[array.size] = rank.get(array.size, -1) + (
@@ -206,7 +207,7 @@ class SourceIndex:
                 continue
             yield WeightSource(
                 Rule(b, tuple(map(Slice, names)), SUM, SAME, RUN),
-                sum(map(costs.get, names)) / 2 - 0.2,
+                sum(costs[name] for name in names) / 2 - 0.2,
                 (self.a.owners[names[0]],), kind_of(SAME))
 
     def _layout_cost(self, name, b, layout, i):
@@ -226,7 +227,7 @@ class SourceIndex:
         size = int(np.prod(target))
         costs = {name: cost for name, cost in self._likely(b, near, wide)
                  if self.a.names[name].size < size}
-        likely = sorted(costs, key=costs.get)[:8]
+        likely = sorted(costs, key=costs.__getitem__)[:8]
         order = {name: i for i, name in enumerate(self.names)}
         for count in JOINED:
             for names in itertools.permutations(likely, count):

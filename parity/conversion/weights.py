@@ -68,7 +68,7 @@ def owners(run, names):
     called = {step.module for step in run.steps if step.source == "module"}
     order = {step.module: i for i, step in reversed(
         list(enumerate(sorted(run.steps, key=lambda step: step.began))))}
-    twins = {}
+    twins: dict = {}
     for second, first in run.aliases.items():
         twins.setdefault(first, []).append(second)
 

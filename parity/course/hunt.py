@@ -113,7 +113,7 @@ def largest_difference(ours, theirs):
     """The step with the largest error, or ""."""
     errors = {name: strict_distance(theirs[name], ours[name])
               for name in ours}
-    worst = max(errors, key=errors.get)
+    worst = max(errors, key=errors.__getitem__)
     return worst if errors[worst] > 1e-12 else ""
 
 

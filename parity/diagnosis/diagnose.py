@@ -116,7 +116,8 @@ class Diagnosis:
         Empty if nothing is. The last has no cause if what is left could not be
         identified.
         """
-        findings, allowed = [], ()
+        findings: list = []
+        allowed: tuple = ()
         runner = KeptRunner(engine, self.config, self.weights, "float64")
         while len(findings) < MOST:
             first = self._first(runner, allowed)
@@ -191,7 +192,8 @@ class Diagnosis:
 
         A cause with which a case goes wrong that was right is none.
         """
-        best, reached = [], self.cases.index(case)
+        best: list = []
+        reached = self.cases.index(case)
         for cause in causes:
             try:
                 left = self._first(runner, (*allowed, cause))

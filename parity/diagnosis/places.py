@@ -36,15 +36,16 @@ class PlacedCause:
     @contextlib.contextmanager
     def put(self, port):
         """Let a port, or the reference, have it while a block runs."""
-        engine = module_of(port, "engine")
+        engine, inject = module_of(port, "engine"), self.cause.put
         build = engine.build
+        assert inject is not None
 
         def made(component, *arguments, **keywords):
             model = build(component, *arguments, **keywords)
             if component != "transformer":
                 return model
             with (mock.patch.object(engine, "build", build),
-                  self.cause.put(port)):
+                  inject(port)):
                 other = engine.build(component, *arguments, **keywords)
             modules = module_of(port, "parameters").modules
             faulty = dict(modules(other))

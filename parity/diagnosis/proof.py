@@ -64,7 +64,7 @@ class Proof:
                 for f in self.findings]}
 
 
-_diagnoses = {}
+_diagnoses: dict = {}
 
 
 def diagnosis_for(fault):

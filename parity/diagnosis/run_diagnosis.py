@@ -39,7 +39,8 @@ class RunDiagnosis:
 
     def findings(self, engine):
         """What is wrong with a port: a list of Findings, the first first."""
-        findings, allowed = [], ()
+        findings: list = []
+        allowed: tuple = ()
         try:
             ours = [self.answers(engine, probe) for probe in self.probes]
         except Exception as error:

@@ -87,7 +87,8 @@ def write(path, name, port, config, arrays, dtype):
             "install it, or 'transformer-parity[onnx]'."
             if "installed" in reason else "choose another dtype or port."))
     reference = Reference(config, arrays, dtype)
-    vectors, limits = {}, []
+    vectors: dict = {}
+    limits = []
     for number, batch in enumerate(batches(config, exporter.FREE)):
         case = cases.model_case(batch)
         truth = reference.truth(case)

@@ -242,7 +242,7 @@ def rows_of_inputs(engine, part, rows):
 
 def chosen(engine, array, rows):
     """Some rows of an array that lies on a mesh."""
-    found = {}
+    found: dict = {}
     for index, values in engine.shards(array):
         start, stop, _ = index[0].indices(array.shape[0])
         for row in rows[(rows >= start) & (rows < stop)]:
@@ -285,7 +285,7 @@ def replicas(tally, engine, what, array):
             continue
         tally.hashed += sum(values.nbytes for values in same)
         tally.moved += HASH * len(same)
-        if len({hashlib.sha256(np.ascontiguousarray(values)).digest()
+        if len({hashlib.sha256(np.ascontiguousarray(values).data).digest()
                 for values in same}) > 1:
             tally.wrong.append(f"{what}: devices that should hold the same "
                                "do not")

@@ -62,7 +62,8 @@ def batch_of(config, step=0):
         for row, length in enumerate((4, 3, 2), start=len(ids)):
             more[row, length:] = config.pad_id
         pairs.append(more)
-    return Batch.of_ids(*pairs, config.pad_id)
+    source, target = pairs
+    return Batch.of_ids(source, target, config.pad_id)
 
 
 def training_run(config, steps):
@@ -120,7 +121,7 @@ def unlike(held):
     Args:
         held: {name: hash} of each rank.
     """
-    words = {}
+    words: dict = {}
     for rank, hashes in enumerate(held):
         for name, value in held[0].items():
             if hashes.get(name) != value:
@@ -243,7 +244,8 @@ def compared_training(engine, target, preset, steps, rank):
     weights = probe_weights(run.config)
     runner = lockstep.TrainingRunner(engine, run, weights)
     truths = None if rank.number else lockstep.ReferenceRun(run, weights)
-    differences, cause, before = {}, "", weights
+    differences: dict = {}
+    cause, before = "", weights
     for step, pairs in enumerate(run.pairs, start=1):
         found = runner.step(*pairs)
         asked = step == (steps + 1) // 2 and runner.answer(*run.pairs[0])
@@ -271,7 +273,8 @@ def compared_generation(engine, target, preset, rank):
     """The Differences of what searches found, no cause, and what it was."""
     ours, case, _ = reference(preset, target.dtype, "forward")
     runner = EngineRunner(engine, ours.exact.config, ours.arrays, target.dtype)
-    differences, held = check_sharding(engine, target, runner), {}
+    differences = check_sharding(engine, target, runner)
+    held: dict = {}
     for settings in SEARCHES:
         found = engine.generate(runner.model, case.inputs[0], settings)
         held |= {f"{settings.method} {name}": array

@@ -156,7 +156,7 @@ class MeshProcesses(PortProcesses):
             raise InputError(
                 f"a mesh of {self.devices} devices is more than {port} is "
                 f"given here; choose one of at most {most}.")
-        self.folder = None
+        self.folder: tempfile.TemporaryDirectory | None = None
 
     @property
     def environment(self):
@@ -168,6 +168,7 @@ class MeshProcesses(PortProcesses):
 
     def arguments(self, given):
         """Each is told which it is, and where all meet."""
+        assert self.folder is not None
         file = str(pathlib.Path(self.folder.name) / "meeting")
         return [(*given, Rank(number, self.size, file))
                 for number in range(self.size)]

@@ -43,7 +43,7 @@ class Wanted:
 
 def modes_of(wanted):
     """The modes that what is wanted has, whichever of them are wanted."""
-    found = {}
+    found: dict = {}
     for port in wanted.ports:
         for backend in backends_of(port, wanted):
             if "" in wanted.meshes:

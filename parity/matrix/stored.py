@@ -1,6 +1,7 @@
 """A Matrix that an earlier run wrote, read again."""
 
 import dataclasses
+from typing import Any
 
 from parity_io.checkpoints.folder import read_json
 from transformer_contract.config import PRESETS
@@ -74,9 +75,10 @@ def cell_problem(cell, places):
     """What of a TargetCell is unknown, in words, or ""; of so many places."""
     for one, kind in ((cell, TargetCell), (cell.target, Target)):
         for field in dataclasses.fields(kind):
-            types = field.type | int if field.type == float | None else (
-                field.type)
-            if not isinstance(getattr(one, field.name), types):
+            kinds: Any = field.type
+            if kinds == float | None:
+                kinds |= int
+            if not isinstance(getattr(one, field.name), kinds):
                 return f"{field.name} is of another type"
     if problem := target_problem(cell.target):
         return problem

@@ -304,9 +304,10 @@ def compared_training(engine, kind, target, preset):
     for number in range(1, STEPS + 1):
         pairs = [ids[:1] for ids in training_runs.batches(config, number)]
         numbers = engine.train_step(trainer, *pairs)
-        theirs = low.train_step(*(ids[0] for ids in pairs))
+        source, target = (ids[0] for ids in pairs)
+        theirs = low.train_step(source, target)
         scale, skipped = theirs["scale"], theirs["skipped"]
-        truth = exact.train_step(*(ids[0] for ids in pairs), skipped)
+        truth = exact.train_step(source, target, skipped)
         step = f"step {number}"
         if numbers["scale"] != scale:
             found.diverge(f"{step} scale", f"{numbers['scale']:g}, and not "
