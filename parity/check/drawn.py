@@ -56,7 +56,7 @@ NUMBERS = {
     "norm_eps": (1e-6, 3e-2, 1e-3), "final_norm_eps": (1e-3, 1e-6, 2e-1),
     "position_start": (0, 2), "token_types": (0, 1, 3),
     "output_bias": (None, True, False), "rotary_base": (10000.0, 50.0),
-    "relative_buckets": (8, 32), "relative_distance": (17, 128)}
+    "relative_buckets": (8, 32, 300), "relative_distance": (17, 128)}
 
 #: What values are dropped by, where some are.
 KEY = 3, 2**32 - 1
@@ -290,9 +290,19 @@ class DrawnModel:
             "target", target + 1, config.target_vocab)
         return DrawnRun(
             name="training", config=config,
-            training=TrainingConfig(learning_rate=rate, **words), pairs=tuple(
-                tuple(self.several(*each, step) for each in shapes)
-                for step in range(deal("steps", (2, 3)))))
+            training=TrainingConfig(learning_rate=rate, **words),
+            pairs=self.pairs(shapes))
+
+    def pairs(self, shapes):
+        """Ids of sources and targets, each step; the last may teach nothing.
+
+        Then every gradient is zero, and moments alone move the weights.
+        """
+        found = [tuple(self.several(*each, step) for each in shapes)
+                 for step in range(self.deal("steps", (2, 3)))]
+        if self.deal("nothing to learn", (False, True)):
+            found[-1][1][..., 1:] = self.config.pad_id
+        return tuple(found)
 
     def several(self, what, length, vocab, step):
         """Ids [A B length] of a step of training."""
@@ -347,6 +357,8 @@ def drawn(seed, number):
     if words["tied"] in ("embeddings", "all") or (
             words["tied"] == "output" and words["stacks"] == "encoder"):
         sizes["target_vocab"] = sizes["source_vocab"]
+    if numbers["relative_buckets"] > numbers["relative_distance"]:
+        numbers["relative_distance"] = numbers["relative_buckets"]
     if words["norm"] == "rms":
         numbers["norm_rounding"] = deal(
             "norm_rounding", DEPENDENT["norm_rounding"])
