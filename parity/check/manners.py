@@ -29,6 +29,7 @@ from transformer_contract.generation import GenerationConfig
 from transformer_contract.training import TrainingConfig
 from parity.check import cases, golden
 from parity.numerics.comparator import DIVERGENCE, MATCH, Difference
+from parity.numerics.dtypes import BOTH
 
 #: The model: one whose steps have been compiled already where that is needed.
 PRESET = "lesson"
@@ -167,7 +168,7 @@ class Guest:
         batch = cases.padded_batch(self.config)
         labels = cases.gradients_case(batch, self.config.pad_id).inputs[-1]
         logits = cases.values("logits", *labels.shape, self.config.target_vocab)
-        weights = golden.shipped(PRESET)
+        self.weights = weights = golden.shipped(PRESET)
         self.given = {**weights, **dict(zip(("source", "target", "source mask",
                                              "target mask"), batch)),
                       "labels": labels, "logits": logits, "key": KEY}
@@ -232,7 +233,10 @@ def manners(engine):
     for what, value in BEGAN.get(engine.NAME, {}).items():
         if what not in MOVED:
             yield f"{what} since it began", value == now[what]
-    yield from asked_of(engine, Guest(engine), "answers")
+    guest = Guest(engine)
+    yield from asked_of(engine, guest, "answers")
+    if engine.NAME != "numpy":  # which saves memory
+        yield from weights_of_its_own(engine, guest)
 
 
 def manners_at_work(engine):
@@ -251,6 +255,20 @@ def answers(bench, name):
     return {what: Difference(0.0, 0.0, MATCH) if right else Difference(
         None, 0.0, DIVERGENCE, "expected it to hold; it does not")
         for what, right in holds.items()}
+
+
+def weights_of_its_own(engine, guest):
+    """Yield whether a model stays as it is where its weights are written into.
+    """
+    for dtype in BOTH:
+        weights = {name: array.astype(dtype)
+                   for name, array in guest.weights.items()}
+        model = engine.build("transformer", guest.config, weights, dtype)
+        before = engine.export(model)
+        for array in weights.values():
+            array[...] = 1
+        yield f"weights of a model in {dtype} are its own", same(
+            before, engine.export(model))
 
 
 def asked_of(engine, guest, which):
