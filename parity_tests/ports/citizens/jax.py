@@ -145,6 +145,16 @@ def second_derivative(model, loss, along):
         graph, jax.jit(jax.grad(slope))(weights), rest))
 
 
+def trained(model, loss):
+    """Of loss(model, call) in training: (loss, what else it returns, its
+    gradient by every weight: arrays by name)."""
+    model.train()
+    (value, more), slopes = nnx.value_and_grad(
+        lambda model: loss(model, model), has_aux=True)(model)
+    graph, _, rest = nnx.split(model, nnx.Param, ...)
+    return value, more, engine.export(nnx.merge(graph, slopes, rest))
+
+
 def loop(model, batches):
     """NNX's own, with an optimiser of optax."""
     model.train()

@@ -112,6 +112,28 @@ def second_derivative(model, loss, along):
             for weight, each in zip(weights, found)}
 
 
+def trained(model, loss):
+    """Of loss(model, call) in training: (loss, what else it returns, its
+    gradient by every weight: arrays by name)."""
+    from impl_keras import engine
+    from impl_keras.gradients import value_and_gradients
+    from impl_keras.parameters import leaves
+    found, weights = [], list(leaves(model))
+
+    def call(*inputs):
+        return model(*inputs, training=True)
+
+    def value():
+        found[:] = loss(model, call)
+        return found[0]
+
+    _, slopes = value_and_gradients(
+        value, [weight.get() for weight in weights])
+    return *found, {
+        weight.name: engine.ours(weight, keras.ops.convert_to_tensor(each))
+        for weight, each in zip(weights, slopes)}
+
+
 def loop(model, batches):
     """Keras' own: compile, then a batch of pairs at a time."""
     model.compile("adam", keras.losses.SparseCategoricalCrossentropy(

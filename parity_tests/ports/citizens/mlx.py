@@ -89,6 +89,12 @@ def copies(model):
             "pickle": pickle.loads(pickle.dumps(model))}
 
 
+def converted(model, dtype):
+    """A model in another dtype."""
+    model.set_dtype(getattr(mx, dtype))
+    return model
+
+
 def compiled(model):
     """The call, compiled, or kept in part for its gradient."""
     model.eval()
@@ -116,6 +122,20 @@ def second_derivative(model, loss, along):
                 mx.grad(of_weights)(weights), directions))
 
         return engine.exported(model, mx.grad(slope)(weights_of(model)))
+
+
+def trained(model, loss):
+    """Of loss(model, call) in training: (loss, what else it returns, its
+    gradient by every weight: arrays by name)."""
+    model.train()
+    with engine.on("cpu"):
+        def of_weights(weights):
+            with standing_in(model, weights):
+                return loss(model, model)
+
+        (value, more), slopes = mx.value_and_grad(of_weights)(
+            weights_of(model))
+        return value, more, engine.exported(model, slopes)
 
 
 def loop(model, batches):

@@ -86,6 +86,11 @@ def copies(model):
             "pickle": pickle.loads(pickle.dumps(model))}
 
 
+def converted(model, dtype):
+    """A model in another dtype."""
+    return model.to(getattr(torch, dtype))
+
+
 def compiled(model):
     """The call, compiled and exported, for one length and for any."""
     model.eval()
@@ -131,6 +136,16 @@ def second_derivative(model, loss, along):
         weight.to_theirs(along[weight.name]), "cpu")).sum()
         for weight, each in zip(weights, slopes))
     return engine.exported(model, torch.autograd.grad(slope, tensors))
+
+
+def trained(model, loss):
+    """Of loss(model, call) in training: (loss, what else it returns, its
+    gradient by every weight: arrays by name)."""
+    model.train()
+    value, more = loss(model, model)
+    weights = [weight.get() for weight in leaves(model)]
+    return value.detach(), more, engine.exported(
+        model, torch.autograd.grad(value, weights))
 
 
 def loop(model, batches):

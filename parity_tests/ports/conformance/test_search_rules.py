@@ -15,7 +15,7 @@ import pytest
 from transformer_contract.generation import CHOICES, GenerationConfig
 from transformer_contract.trace import recording
 from parity import ports
-from parity.check import cases, search_runs
+from parity.check import cases, drawn, search_runs
 from parity.check.generation import SearchCase
 from parity_tests.support.conformance import equal
 
@@ -26,6 +26,9 @@ WIDTH, SPREAD = 9, 3.0
 
 #: Rows are drawn for by these numbers.
 FIRST_ROW = 10
+
+#: How many draws have their search asked, and how many a test asks.
+DRAWN, TOGETHER = 240, 20
 
 
 class StubModel:
@@ -214,6 +217,40 @@ def every_rule(engine, method):
 def test_every_rule_of_a_search(subject, method):
     """With a stub model that follows from source and target alone."""
     every_rule(subject, method)
+
+
+@pytest.mark.parametrize("first", range(0, DRAWN, TOGETHER))
+def test_drawn_searches(subject, first):
+    """Whatever settings are drawn, and every hypothesis."""
+    for number in range(first, first + TOGETHER):
+        model = drawn_model(number)
+        for search in model.searches if model else ():
+            for cached in False, True:
+                same(f"{model.name}, {cached}", heard(
+                    subject, model, search.settings.replace(cached=cached)),
+                    drawn_truth(number))
+
+
+@functools.cache
+def drawn_model(number):
+    """A SearchedModel of the search of a draw; None of one without."""
+    model = drawn.drawn(0, number)
+    if model.search is None or model.far:
+        return None
+    sizes = {"source_vocab": model.config.source_ids} | {
+        name: getattr(model.config, name)
+        for name in ("target_vocab", "pad_id", "max_length")}
+    return search_runs.SearchedModel(
+        model.name, search_runs.babbling().config.replace(**sizes), {},
+        np.ascontiguousarray(model.batch.source, int), (model.search,))
+
+
+@functools.cache
+def drawn_truth(number):
+    """What the reference hears of the search of a draw, uncached."""
+    model = drawn_model(number)
+    return heard(ports.engine("numpy"), model,
+                 model.searches[0].settings.replace(cached=False))
 
 
 @pytest.mark.parametrize("method", CHOICES["method"])
