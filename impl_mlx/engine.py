@@ -45,6 +45,8 @@ def devices():
 def to_native(value, device):
     """An array as MLX's, of the same dtype."""
     value = np.asarray(value, order="C")  # mlx: takes none turned round
+    # mlx: takes no other order of bytes than the machine's.
+    value = value.astype(value.dtype.newbyteorder("="), copy=False)
     with on(device):
         if value.dtype == np.float64:  # mlx: else it turns float32
             return mx.array(value, mx.float64)
