@@ -9,6 +9,7 @@ import numpy as np
 from flax import nnx
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from transformer_contract import fast_forms
 from transformer_contract.batch import check_inputs, check_pairs, check_search
 from transformer_contract.dropping import dropping
 from parity_io.errors import InputError, plural
@@ -120,7 +121,7 @@ class MeshEngine:
         rows = check_search(model.config, source, settings, rows)
         (source,), (rows,) = self.rows([source]), self.rows([rows])
         with jax.enable_x64(True):
-            if engine.searches(model, settings):
+            if fast_forms.compiles(model.config, settings):
                 tokens, scores = engine.SEARCHES[settings.method](
                     model, source, settings, rows)
             else:

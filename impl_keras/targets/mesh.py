@@ -14,6 +14,7 @@ from keras.distribution import (
     DataParallel, DeviceMesh, LayoutMap, ModelParallel, TensorLayout,
     distribute_tensor, list_devices)
 
+from transformer_contract import fast_forms
 from transformer_contract.batch import check_inputs, check_pairs, check_search
 from transformer_contract.dropping import dropping
 from parity_io.errors import InputError, plural
@@ -155,7 +156,7 @@ class MeshEngine:
         rows = check_search(model.config, source, settings, rows)
 
         def find(source):
-            if engine.searches(model, settings):
+            if fast_forms.compiles(model.config, settings):
                 return search.run(model, source, settings, rows)
             return parts.search(model.config, settings)(
                 model, source, settings, rows).run()
