@@ -156,9 +156,15 @@ class Keeping:
             raise NotAsked("the function reads one token; name its second "
                            "parameter places, and it is given a slice")
         inputs, keywords = self.call.arguments(arrays)
-        result = self.step(
-            model, slice(start, stop) if self.several else start, state,
-            *inputs, **keywords)
+        given = (model, slice(start, stop) if self.several else start, state,
+                 *inputs)
+        try:
+            inspect.signature(self.step).bind(*given, **keywords)
+        except TypeError as error:
+            raise InputError(
+                "step must take (model, place, state, *inputs, **keywords): "
+                f"{error}; give a function that does.") from None
+        result = self.step(*given, **keywords)
         if not isinstance(result, tuple) or len(result) != 2:
             raise InputError(
                 "step must return an output and the new state; it returned a "
