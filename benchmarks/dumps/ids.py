@@ -47,9 +47,11 @@ fault_of("padding left", AT + r".*: padding stands on the left in b",
          [*GOOD, 0, 0, 0], [0, 0, 0, *GOOD])
 fault_of("padding id", AT + r".*: padding is 0 in a and 2 in b",
          [*GOOD, 0, 0, 0], [*GOOD, 2, 2, 2])
-fault_of("cut off", AT + r".*: b is cut off", GOOD, GOOD[:6])
+fault_of("cut off", AT + r".*: b is cut off, without '.*'", GOOD,
+         GOOD[:6])
 fault_of("cut at the beginning",
-         AT + r".*: b is cut off at its beginning", GOOD, GOOD[3:])
+         AT + r".*: b is cut off at its beginning, without '.*'", GOOD,
+         GOOD[3:])
 fault_of("another vocabulary",
          AT + r"'the' is 4 in a, \d+ in b: the same pieces have other ids",
          {"rows": [GOOD]}, {"rows": [ids(TEXT, OTHER)], "vocabulary": OTHER})
@@ -72,8 +74,8 @@ fault_of("accents", AT + r"\d+ 'café' in a, \d+ 'caf' in b: b's text is .*|"
 fault_of("two words more", AT + r".*: b has 2 ids more at place 1: "
          r"'quickbrown'", ids("the dog jumps"),
          ids("the quick brown dog jumps"))
-fault_of("generation prompt", AT + r".*: b is cut off|"
-         + AT + r".*: a has 2 ids more at place 3.*",
+fault_of("generation prompt", AT + r".*: b is cut off, without "
+         r"'<\|im_end\|>the'",
          ids("the dog . <|im_end|> the"), ids("the dog ."))
 
 

@@ -32,10 +32,11 @@ def pillow(filter_="BICUBIC", size=(32, 32), of=None):
 
 
 def by_torch(mode="bicubic", antialias=True, rounded=False, corners=None,
-             size=(32, 32)):
-    """Resized by torch.nn.functional.interpolate."""
+             size=(32, 32), whole=False):
+    """Resized by torch.nn.functional.interpolate, in whole levels or not."""
     import torch
-    levels = torch.tensor(image().astype(np.float32)).permute(2, 0, 1)[None]
+    levels = torch.tensor(image().astype(
+        np.uint8 if whole else np.float32)).permute(2, 0, 1)[None]
     made = torch.nn.functional.interpolate(
         levels, size, mode=mode, align_corners=corners,
         **({"antialias": True} if antialias else {}))
@@ -90,6 +91,11 @@ fault_of("not rounded", "rounding to whole levels after each axis in a, none "
 fault_of("rounded later", "rounding to whole levels after each axis in a, to "
          "whole levels at the end in b", right,
          lambda: pixels(by_torch(rounded=True)))
+for _raw in (True, False):
+    fault_of("slow and fast" + ("" if _raw else ", without the image"),
+             r"\d+ of 3072 numbers are one whole level apart, as two libraries "
+             "round one way of resizing", lambda: pixels(pillow("BILINEAR")),
+             lambda: pixels(by_torch("bilinear", whole=True)), _raw)
 fault_of("rounded, without the image", "levels are whole numbers in a before "
          "they are normalised, and not in b",
          lambda: pixels(by_torch(rounded=True)), lambda: pixels(by_torch()),
@@ -116,6 +122,19 @@ fault_of("height and width", "b is a with height and width exchanged", right,
          lambda: right().swapaxes(2, 3), raw=False)
 fault_of("cropped", "resized 32×32 in a, 32×42 in b", right,
          lambda: pixels(pillow(size=(32, 42))[:, 5:37]))
+
+
+def conv_next(share=224 / 256):
+    """transformers' own, which resizes by a share before it crops."""
+    from PIL import Image
+    from transformers import ConvNextImageProcessorPil
+    return np.asarray(ConvNextImageProcessorPil(
+        size={"shortest_edge": 48}, crop_pct=share)(
+        images=Image.fromarray(image()), return_tensors="np")["pixel_values"])
+
+
+fault_of("share that is cropped", "resized 54×72 in a, 48×64 in b", conv_next,
+         lambda: conv_next(1.0))
 fault_of("filter and mean", "resampling bicubic in a, bilinear in b, and mean "
          "and standard deviation are ImageNet's in a, 0.5 in b", right,
          lambda: pixels(pillow("BILINEAR"), ((0.5,), (0.5,))))

@@ -16,7 +16,7 @@ from parity.comparison.compare import compare
 from parity.numerics.comparator import DIVERGENCE
 
 #: Files of pairs: the topics.
-FILES = ("engines", "ids", "images", "sounds")
+FILES = ("engines", "ids", "tokenizers", "images", "sounds")
 
 #: What became of a pair. RIGHT: of a fault, the cause or the place; of others,
 #: that nothing false was said.

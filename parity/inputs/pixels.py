@@ -75,13 +75,15 @@ def pixels_parting(mine, other, image=None):
         if why := _turned(one, two):
             return why
         slope, shift, error = affine(one, two)
-        if max(np.abs(slope - 1).max(), np.abs(shift).max()) <= NEAR:
-            return ""  # the same but for rounding, or no affine at all
         if error <= NEAR:
-            return _normalised(slope, shift)
+            alike = max(np.abs(slope - 1).max(), np.abs(shift).max()) <= NEAR
+            return "" if alike else _normalised(slope, shift)
     if image is not None and len(one) == len(two) == 1:
-        return _made_of(np.asarray(image), one[0], two[0])
-    return _rounded(one, two) if one.shape == two.shape else ""
+        if why := _made_of(np.asarray(image), one[0], two[0]):
+            return why
+    elif one.shape == two.shape and (why := _rounded(one, two)):
+        return why
+    return _one_level(one, two) if one.shape == two.shape else ""
 
 
 def _turned(one, two):
@@ -170,6 +172,25 @@ def _rounded(one, two):
                 return (f"levels are whole numbers in {side} before they are "
                         f"normalised, and not in {other}")
     return ""
+
+
+def _one_level(one, two):
+    """That both have whole levels, of which some are one apart."""
+    count = 0
+    for channel in range(one.shape[-1]):
+        both = [each[..., channel].round(6) for each in (one, two)]
+        levels = np.unique(both)
+        if not 8 <= len(levels) <= 256:
+            return ""
+        gaps = np.diff(levels)
+        step = gaps[gaps > 1e-5].min(initial=np.inf)
+        apart = (both[1] - both[0]) / step
+        if np.abs(apart - np.rint(apart)).max() > 0.02 or np.abs(
+                apart).max() > 1.5:
+            return ""
+        count += int(np.rint(np.abs(apart)).sum())
+    return (f"{count} of {one.size} numbers are one whole level apart, as two "
+            "libraries round one way of resizing")
 
 
 def _made_of(image, one, two):

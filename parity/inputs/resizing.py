@@ -6,6 +6,7 @@ the image shrinks; OpenCV and ``torch.nn.functional.interpolate`` do not.
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -126,9 +127,9 @@ def every(given, made):
 def _shortest(given, made):
     """Sizes of which ``made`` is the middle, the shape being kept."""
     for share in (1, 256 / 224, 1 / 0.875, 1 / 0.9, 1 / 0.95):
-        short = round(max(made) * share)
-        factor = short / min(given)
-        for whole in (int, round):
+        for first, whole in itertools.product((int, round), repeat=2):
+            short = first(max(made) * share)
+            factor = short / min(given)
             size = tuple(short if side == min(given) else whole(side * factor)
                          for side in given)
             if all(long >= wanted for long, wanted in zip(size, made)):

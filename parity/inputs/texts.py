@@ -6,6 +6,9 @@ from collections.abc import Callable
 #: So many letters of a text are shown.
 SHOWN = 40
 
+#: What tokenizers write for spaces, line ends and tabs.
+SPACES = dict.fromkeys(map(ord, "ĠĊĉ▁"), " ")
+
 #: What may be done to a text, in the words that follow "b's is a's".
 CHANGES: dict[str, Callable[[str], str]] = {
     "lower-cased": str.lower,
@@ -52,7 +55,14 @@ def changed(one, two):
             return f"b's text is a's {name}"
         if change(two) == one:
             return f"a's text is b's {name}"
+    if spaceless(one) == spaceless(two):
+        return "they differ in spaces and line ends alone"
     return ""
+
+
+def spaceless(text):
+    """A text, or a tokenizer's piece, without what stands for a space."""
+    return "".join(text.translate(SPACES).split())
 
 
 def _more(one, two, first):

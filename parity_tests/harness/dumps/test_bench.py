@@ -8,6 +8,8 @@ from benchmarks.dumps.pair import RIGHT, outcome_of, pairs, table
 SAMPLE = ("eps, printed", "theta, zipped", "final_norm, named",
           "right, last token alone", "columns", "numbered", "begin token",
           "another vocabulary", "special token in pieces", "system prompt",
+          "begin and end", "truncated", "cased", "marks_in_pieces",
+          "trimmed, ids", "slow and fast",
           "shuffled", "equal_ids", "not over 255", "CLIP's mean", "BGR",
           "channels_last", "16 bits' range", "padded", "other bytes",
           "channels")
