@@ -25,11 +25,11 @@ def wave():
 def spectrogram(window="hann", length=400, hop=160, edges="reflect",
                 centred=True, scale="slaney", norm="slaney", power=2.0,
                 floor=1e-10, log="log10", limited=True, periodic=True,
-                drop=True, whisper=True):
+                drop=True, whisper=True, lowest=0, highest=RATE / 2):
     """transformers.audio_utils' own, Whisper's if nothing is said."""
     from transformers import audio_utils
     filters = audio_utils.mel_filter_bank(
-        1 + length // 2, 80, 0, RATE / 2, RATE, norm=norm, mel_scale=scale)
+        1 + length // 2, 80, lowest, highest, RATE, norm=norm, mel_scale=scale)
     made = audio_utils.spectrogram(
         wave(), audio_utils.window_function(length, window,
                                             periodic=periodic),
@@ -86,6 +86,29 @@ for _name, _says, _settings in (
 fault_of("natural logarithm", "b is the natural logarithm, a that to base 10",
          lambda: spectrogram(log="log", limited=False, whisper=False),
          lambda: spectrogram(limited=False, whisper=False))
+
+
+@functools.cache
+def extracted(seconds=2, loud=1, **settings):
+    """transformers' extractor of Whisper, and how loud the wave is."""
+    from transformers import WhisperFeatureExtractor
+    return np.asarray(WhisperFeatureExtractor(chunk_length=seconds, **settings)(
+        wave() * np.float32(loud), sampling_rate=RATE,
+        return_tensors="np")["input_features"])
+
+
+fault_of("mel filters", "80 mel filters in a, 128 in b",
+         lambda: extracted(feature_size=128))
+fault_of("longer", "the sound lasts 2 s in a, 5 s in b, with zeros at its end",
+         lambda: extracted(5))
+fault_of("longer, and its window", "length 400 in a, 512 in b",
+         lambda: extracted(5, n_fft=512), lambda: extracted(5))
+fault_of("whole numbers", r"b is a \+2.257\d, as of a wave in whole numbers of "
+         "16 bits", lambda: extracted(loud=32768))
+fault_of("lowest frequency", "lowest 0 in a, 50 in b",
+         lambda: spectrogram(lowest=50))
+fault_of("highest frequency", "highest half the rate in a, 7600 in b",
+         lambda: spectrogram(highest=7600))
 
 
 def waves(name, says, two, one=lambda: wave()[None]):

@@ -33,6 +33,9 @@ FILTERS: dict[str, tuple[Callable, float]] = {
 
 NEAREST = "nearest"
 
+#: How libraries make a size whole.
+WHOLE: tuple[Callable[[float], int], ...] = (int, round)
+
 #: Pillow rounds after each axis, other libraries at the end or not at all.
 NEVER, EACH, END = ROUNDINGS = (
     "none", "to whole levels after each axis", "to whole levels at the end")
@@ -127,7 +130,7 @@ def every(given, made):
 def _shortest(given, made):
     """Sizes of which ``made`` is the middle, the shape being kept."""
     for share in (1, 256 / 224, 1 / 0.875, 1 / 0.9, 1 / 0.95):
-        for first, whole in itertools.product((int, round), repeat=2):
+        for first, whole in itertools.product(WHOLE, repeat=2):
             short = first(max(made) * share)
             factor = short / min(given)
             size = tuple(short if side == min(given) else whole(side * factor)

@@ -31,6 +31,8 @@ class Recipe:
         range: how far below the largest number others may be: "8" or "all".
         preemphasis: how much of the sample before is taken away.
         last_frame: "kept" or "dropped".
+        lowest, highest: frequencies between which the filters lie, in Hz; of
+            the highest 0 is half the rate.
     """
 
     window: str = "Hann"
@@ -44,6 +46,8 @@ class Recipe:
     range: str = "all"
     preemphasis: float = 0.0
     last_frame: str = "kept"
+    lowest: float = 0.0
+    highest: float = 0.0
 
 
 #: What a setting may be instead.
@@ -58,6 +62,8 @@ CHOICES = {
     "log_floor": (1e-10, 1e-12, 1e-8, 1e-7, 1.1920929e-07, 1e-6, 1e-5, 1e-3),
     "range": ("all", "8"), "preemphasis": (0.0, 0.97),
     "last_frame": ("kept", "dropped"),
+    "lowest": (0.0, 20.0, 50.0, 60.0, 80.0, 125.0),
+    "highest": (0.0, 3800.0, 4000.0, 7500.0, 7600.0, 8000.0, 11025.0, 14000.0),
 }
 
 #: Whisper's, librosa's, torchaudio's and Kaldi's own.
@@ -80,7 +86,7 @@ WINDOWS: dict[str, Callable] = {
 
 
 @functools.lru_cache(64)
-def mel_filters(count, length, rate, scale, norm):
+def mel_filters(count, length, rate, scale, norm, lowest, highest):
     """Triangles [count, length/2 + 1] over the frequencies of a transform."""
     def to_mel(hertz):
         hertz = np.asarray(hertz, np.float64)
@@ -94,7 +100,8 @@ def mel_filters(count, length, rate, scale, norm):
             return 700 * (10 ** (mel / 2595) - 1)
         return np.where(mel < 15, mel * 200 / 3, 1000 * np.exp(
             np.log(6.4) / 27 * (mel - 15)))
-    edges = to_hertz(np.linspace(to_mel(0), to_mel(rate / 2), count + 2))
+    edges = to_hertz(np.linspace(
+        to_mel(lowest), to_mel(highest or rate / 2), count + 2))
     places = np.linspace(0, rate / 2, length // 2 + 1)
     low, middle, high = (edges[i:i + count, None] for i in range(3))
     filters = np.maximum(0, np.minimum((places - low) / (middle - low),
@@ -125,7 +132,8 @@ def made(recipe, wave, rate, bins):
     if sizes is None:
         return None
     energies = mel_filters(bins, recipe.length, rate, recipe.mel_scale,
-                           recipe.mel_norm) @ (sizes ** recipe.power).T
+                           recipe.mel_norm, recipe.lowest,
+                           recipe.highest) @ (sizes ** recipe.power).T
     if recipe.last_frame == "dropped":
         energies = energies[:, :-1]
     if not energies.size:
@@ -135,8 +143,23 @@ def made(recipe, wave, rate, bins):
         logs, logs.max() - float(recipe.range))
 
 
+def padded(recipe, samples, rate, frames):
+    """How many samples give so many frames: those that are there, or whole
+    seconds, the rest zeros; None if neither does."""
+    ends = 0 if recipe.edges == "none" else recipe.length // 2 * 2
+    fewer = recipe.last_frame == "dropped"
+    if 1 + (samples + ends - recipe.length) // recipe.hop - fewer == frames:
+        return samples
+    filled = (frames - (not fewer)) * recipe.hop
+    return filled if ends and filled > samples and not filled % rate else None
+
+
 def fit(recipe, wave, rate, array):
     """(slope, shift) with which a recipe gives an array, or None."""
+    samples = padded(recipe, len(wave) // 8, rate, array.shape[1])
+    if samples is None:
+        return None
+    wave = wave.ljust(samples * 8, b"\0")
     x = made(recipe, wave, rate, len(array))
     if x is None or x.shape != array.shape or not np.ptp(x):
         return None
@@ -167,8 +190,16 @@ def spectra_parting(mine, other, wave, rate):
         return ""
     names = [name for name in CHOICES if getattr(
         first[0], name) != getattr(second[0], name)]
-    words = [f"{name.replace('_', ' ')} {_value(getattr(first[0], name))} in "
-             f"a, {_value(getattr(second[0], name))} in b" for name in names]
+    words = ["{} {} in a, {} in b".format(name.replace("_", " "), *(
+        _value(name, getattr(recipe, name)) for recipe in (
+            first[0], second[0]))) for name in names]
+    if len(one) != len(two):
+        words.append(f"{len(one)} mel filters in a, {len(two)} in b")
+    seconds = [padded(recipe, len(wave) // 8, rate, array.shape[1]) / rate
+               for recipe, array in ((first[0], one), (second[0], two))]
+    if seconds[0] != seconds[1]:
+        words.append(f"the sound lasts {seconds[0]:g} s in a, {seconds[1]:g} "
+                     "s in b, with zeros at its end")
     (slope, shift), (times, plus) = first[1], second[1]
     ratio = times / slope
     moved = plus - ratio * shift
@@ -178,7 +209,10 @@ def spectra_parting(mine, other, wave, rate):
                      abs(slope - 1) < NEAR else
                      f"b is a times {ratio:.5g} {moved:+.5g}")
     elif abs(moved) > NEAR * max(1, np.ptp(two)):
-        words.append(f"b is a {moved:+.5g}")
+        louder = 10 ** (moved / slope / first[0].power)
+        words.append(f"b is a {moved:+.5g}" + (
+            ", as of a wave in whole numbers of 16 bits"
+            if abs(louder / 32768 - 1) < NEAR else ""))
     return ", and ".join(words)
 
 
@@ -198,7 +232,7 @@ def _search(bases, wave, rate, array, most):
                 for values in itertools.product(*lists):
                     recipe = dataclasses.replace(
                         base, **dict(zip(names, values)))
-                    if not _fits(recipe, len(wave) // 8, array.shape[1]):
+                    if recipe.highest >= rate / 2:  # as if it were not said
                         continue
                     if fitted := fit(recipe, wave, rate, array):
                         found[recipe] = fitted
@@ -207,14 +241,6 @@ def _search(bases, wave, rate, array, most):
         if found:
             return next(iter(found.items())) if len(found) == 1 else None
     return None
-
-
-def _fits(recipe, samples, frames):
-    """Whether a recipe gives so many frames, which is seen without it."""
-    if recipe.edges != "none":
-        samples += recipe.length // 2 * 2
-    count = 1 + (samples - recipe.length) // recipe.hop
-    return count - (recipe.last_frame == "dropped") == frames
 
 
 def _bins_first(array):
@@ -227,6 +253,8 @@ def _bins_first(array):
         array.T if array.shape[1] in (40, 64, 80, 96, 128) else array)
 
 
-def _value(value):
+def _value(name, value):
     """A setting as it is told."""
+    if name == "highest" and not value:
+        return "half the rate"
     return f"{value:g}" if isinstance(value, float) else value
