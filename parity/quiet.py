@@ -24,6 +24,21 @@ def without_chatter():
         os.close(nowhere)
 
 
+@contextlib.contextmanager
+def without_logs(name):
+    """Hide what a library logs of what it raises as well.
+
+    Args:
+        name: of its logger.
+    """
+    logger = logging.getLogger(name)
+    was, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = was
+
+
 def start_keras():
     """Import Keras, on TensorFlow unless KERAS_BACKEND says else.
 

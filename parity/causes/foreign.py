@@ -1,5 +1,7 @@
 """What is said of a comparison of which one side is compiled or exported."""
 
+import numpy as np
+
 from parity.causes.deciding import ROUGH
 from parity.causes.explanation import UNIDENTIFIED, Explanation
 from parity.conversion.activations import least_distance
@@ -46,16 +48,23 @@ def _first_lost(foreign, one):
     the inner outputs are seen, computes nowhere."""
     last, lost = None, "(model)"
     run = trace(one.model, *one.inputs, **one.keywords)
+    made = []
     for step in sorted(run.steps, key=lambda step: step.ended):
         arrays = [array for array in step.outputs.values()
                   if is_float(array) and array.size > 1]
-        names = [next((name for name, inner in foreign.inner
-                       if least_distance(inner, array.astype(inner.dtype))
-                       <= INNER), None) for array in arrays]
-        if arrays and None in names:
+        made.append((step, arrays, [next((
+            name for name, inner in foreign.inner
+            if least_distance(inner, array.astype(inner.dtype)) <= INNER), None)
+            for array in arrays]))
+    right = [array for step, _, names in made if names and None not in names
+             for array in step.inputs.values()]
+    for step, arrays, names in made:
+        if None in names and not all(any(
+                read.shape == array.shape and np.array_equal(read, array)
+                for read in right) for array in arrays):
             lost = step.path
-            break
-        last = (step.path, names[-1]) if names else last
+            break  # another, that is fused with what reads it, is right
+        last = (step.path, names[-1]) if names and None not in names else last
     after = "" if last is None else (
         f" The last that it has is {last[0]}'s, by operation {last[1]}.")
     return Explanation(

@@ -2,13 +2,18 @@
 
 import contextlib
 import importlib
+import warnings
 
 import numpy as np
 
 from parity_io.errors import InputError
+from parity.quiet import without_chatter
 from parity.exported.model import (
     ExportedModel, NotInstalled, fitted, named)
 from parity.exported.onnx_file import need
+
+#: How OpenVINO is asked to compute: with nothing shorter than float32.
+EXACT = {"INFERENCE_PRECISION_HINT": "f32", "EXECUTION_MODE_HINT": "ACCURACY"}
 
 
 def openvino(path, inputs, keywords):
@@ -16,7 +21,8 @@ def openvino(path, inputs, keywords):
     need("openvino")
     import openvino as ov
     try:
-        model = ov.Core().read_model(str(path))
+        with without_chatter():
+            model = ov.Core().read_model(str(path))
     except Exception as error:
         raise _no_model(path, "OpenVINO", error) from None
     return openvino_model(model, inputs, keywords)
@@ -26,8 +32,7 @@ def openvino_model(model, inputs, keywords):
     """The ExportedModel of a model of OpenVINO, compiled or not."""
     import openvino as ov
     compiled = model if hasattr(model, "create_infer_request") else (
-        ov.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32",
-                                        "EXECUTION_MODE_HINT": "ACCURACY"}))
+        ov.compile_model(model, "CPU", EXACT))
     asked = [(each.get_any_name(), each.get_element_type().to_dtype(), [
         size.get_length() if size.is_static else 0
         for size in each.get_partial_shape()]) for each in compiled.inputs]
@@ -35,16 +40,44 @@ def openvino_model(model, inputs, keywords):
     made = compiled(given)
     outputs = {next(iter(each.get_names()), f"{i}"): np.array(made[each])
                for i, each in enumerate(compiled.outputs)}
-    return ExportedModel("openvino", "OpenVINO model", given, named(outputs),
-                   {"openvino": ov.__version__})
+    found = ExportedModel("openvino", "OpenVINO model", given, named(outputs),
+                          {"openvino": ov.__version__})
+    if compiled is model:
+        found.notes.append("a compiled model does not keep its inner outputs; "
+                           "give the model, of which they are compared too.")
+    else:
+        found.inner = _openvino_values(model, given)
+    return found
+
+
+def _openvino_values(model, given):
+    """(name, array) of what each operation makes, in the order of the graph.
+    """
+    import openvino as ov
+    whole = model.clone()
+    whole.add_outputs([
+        output for node in whole.get_ordered_ops()
+        if node.get_type_name() not in ("Parameter", "Constant", "Result")
+        for output in node.outputs() if output.get_element_type().is_real()])
+    made = ov.compile_model(whole, "CPU", EXACT)(given)
+    makers = [each.get_node().input_value(0).get_node()
+              for each in whole.outputs]
+    order = {node.get_friendly_name(): number for number, node in enumerate(
+        whole.get_ordered_ops(), 1)}
+    return sorted(((f"{order[node.get_friendly_name()]}."
+                    f"{node.get_type_name()}", np.array(made[i]))
+                   for i, node in enumerate(makers)),
+                  key=lambda each: int(each[0].partition(".")[0]))
 
 
 def lite_rt(path, inputs, keywords):
     """The ExportedModel of a file of LiteRT, with its inner outputs."""
     runtime = _lite_runtime()
     try:
-        interpreter = runtime.Interpreter(model_path=str(path))
-        interpreter.allocate_tensors()
+        with without_chatter(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that TensorFlow's is deprecated
+            interpreter = runtime.Interpreter(model_path=str(path))
+            interpreter.allocate_tensors()
     except Exception as error:
         raise _no_model(path, "LiteRT", error) from None
     made = lite_interpreter(interpreter, inputs, keywords)
@@ -62,7 +95,7 @@ def _lite_runtime():
     """The module with LiteRT's Interpreter: its own, or TensorFlow's."""
     for name in ("ai_edge_litert.interpreter",
                  "tensorflow.lite.python.interpreter"):
-        with contextlib.suppress(ImportError):
+        with contextlib.suppress(ImportError), without_chatter():
             return importlib.import_module(name)
     raise NotInstalled("ai_edge_litert is not installed")
 

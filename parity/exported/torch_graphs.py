@@ -11,6 +11,7 @@ import re
 import torch
 
 from parity_io.errors import InputError
+from parity.quiet import without_logs
 from parity.exported.model import ExportedModel
 from parity.exported.functions import arrays
 from parity.operations.frames import TELLING, folder_of
@@ -23,7 +24,8 @@ from parity.tracing.torch import is_compiled, named_arrays, put_back
 def loaded(path, inputs, keywords):
     """The ExportedModel of a file of torch.export.save."""
     try:
-        program = torch.export.load(str(path))
+        with without_logs("torch.export"):
+            program = torch.export.load(str(path))
     except Exception as error:
         words = " ".join(str(error).split())[:160].rstrip(".")
         raise InputError(f"{str(path)!r} is no program that torch.export can "

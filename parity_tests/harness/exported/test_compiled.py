@@ -82,3 +82,42 @@ def test_the_inner_outputs_of_a_lite_file():
     assert asked(live, converted, True).status == 0
     answer = asked(live, functools.partial(converted, epsilon=1e-2), True)
     assert answer.status == 1 and answer.places == ["norm1"]
+
+
+@pytest.mark.long
+def test_the_inner_outputs_of_openvino(tmp_path):
+    """The convolution and the norm behind it are one operation there."""
+    usable("torch")
+    ov = pytest.importorskip(
+        "openvino", reason="not checked: openvino is not installed")
+    from benchmarks.deployed.torch_net import inputs, net
+    x = [each.float() if each.is_floating_point() else each
+         for each in inputs()]
+
+    def converted(**s):
+        return ov.convert_model(net(**s).float(), example_input=tuple(x))
+    ov.save_model(converted(), tmp_path / "m.xml", compress_to_fp16=False)
+    for sound in (converted(), tmp_path / "m.xml"):
+        assert parity.diff(net().float(), sound, *x).status == 0
+    for place, s in (("block.norm1", {"epsilon": 1e-2}),
+                     ("block.outer", {"activation": "tanh"})):
+        comparison = parity.diff(net().float(), converted(**s), *x)
+        assert comparison.status == 1
+        assert [each.a for each in comparison.explanations] == [place]
+
+
+@pytest.mark.parametrize("name, runtime", [
+    ("m.pt2", "torch.export"), ("m.tflite", "LiteRT"), ("m.xml", "OpenVINO")])
+def test_a_file_that_is_no_model(tmp_path, name, runtime, capfd):
+    """One sentence, and nothing that a library writes beside it."""
+    from parity_io.errors import InputError
+    from parity.exported import opening
+    from parity.exported.model import NotInstalled
+    usable("torch")
+    (tmp_path / name).write_bytes(b"no model")
+    try:
+        with pytest.raises(InputError, match=f"that {runtime} can read"):
+            opening.read(tmp_path / name, (), {})
+    except NotInstalled as reason:
+        pytest.skip(f"not checked: {reason}")
+    assert capfd.readouterr().err == ""
