@@ -9,6 +9,7 @@ import typer
 from parity_io.errors import InputError, one_of
 from parity_io.files import FULL
 from parity import ports
+from parity.numerics.words import listed
 from parity.commands.shell import said
 from parity.render import terminal
 
@@ -60,8 +61,7 @@ def exercise(
     if framework != "numpy" and (absent := ports.absent(framework)):
         raise InputError(f"{absent.reason}; install it, or leave --in away.")
     if number is None:
-        for each in exercises().values():
-            print(f"{each.number:5} {each.title}")
+        _list()
         return
     task = by_number(number)
     if framework != "numpy" and not task.of_arrays:
@@ -92,9 +92,28 @@ def exercise(
     raise typer.Exit(found.status)
 
 
+def _list():
+    """Print each exercise, which are solved, and which fit any framework."""
+    from parity.course import done
+    from parity.course.exercise import exercises
+    solved = done.read()
+    for each in exercises().values():
+        print(f"{each.number:5} {'✓ ' * (each.number in solved)}{each.title}")
+    bare = listed([each.number for each in exercises().values()
+                   if not each.of_arrays])
+    print(terminal.filled(
+        "Each is done in NumPy or, by --in, with "
+        f"{' or '.join(ports.usual_ports())}. {bare} have no arrays: they need "
+        "no framework."))
+
+
 def _right(task, solution, framework):
     """What comes after a right answer: others' code, and the next task."""
-    from parity.course.exercise import following, solutions
+    from parity.course import done
+    from parity.course.exercise import exercises, following, solutions
+    if sys.stdout.isatty():  # a person's own; scripts leave no file behind
+        solved = done.add(task.number)
+        print(f"{len(solved)} of {len(exercises())} exercises are right here.")
     if solution:
         for name, text in solutions(task).items():
             print(f"\n# {name}\n{text.rstrip()}")
@@ -119,6 +138,9 @@ def _begun(task, framework):
     if more := _in(task, framework):
         print(f"Its arrays are those of {framework}, in and out; floats are "
               "float64 where the\ntask names no other.\n")
+    elif not task.of_arrays:
+        print("It has no arrays, so that it is the same for every framework.\n"
+              )
     path = pathlib.Path(f"exercise_{task.file}")
     try:
         with path.open("x", encoding="utf-8") as out:

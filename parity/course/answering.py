@@ -7,6 +7,7 @@ reader's code runs here, and whatever it does, it does to this process alone;
 the judge is another one.
 """
 
+import ast
 import contextlib
 import copy
 import json
@@ -66,7 +67,21 @@ def record_of(exercise, path, calls, framework="numpy"):
             name for name, value in vars(module).items()
             if isinstance(value, types.FunctionType)
             and value.__module__ == "answer"))
-    return called(function, calls, framework)
+    return called(function, calls, framework) | {
+        "uses": sorted(exercise.without & names_in(source))}
+
+
+def names_in(source):
+    """What Python code names of libraries: attributes, imports, arguments, and
+    texts, which may name a dtype; its own variables and functions are none."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case (ast.Attribute(attr=word) | ast.alias(name=word)
+                  | ast.ImportFrom(module=str(word)) | ast.keyword(
+                      arg=str(word)) | ast.Constant(value=str(word))):
+                found.update(word.split("."))
+    return found
 
 
 def called(function, calls, framework="numpy"):

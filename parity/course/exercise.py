@@ -19,6 +19,12 @@ from transformer_contract.shipped import LESSONS
 
 FOLDERS = EXERCISES, SOLUTIONS = LESSONS / "exercises", LESSONS / "solutions"
 
+#: What frameworks call their own derivatives; a gradient by hand has none.
+AUTOGRAD = frozenset((
+    "autograd", "backward", "grad", "GradientTape", "jacfwd", "jacobian",
+    "jacrev", "jvp", "linear_transpose", "linearize", "requires_grad",
+    "requires_grad_", "value_and_grad", "vjp"))
+
 #: The files that have exercises, in the order of the lessons.
 PARTS = ("tokens", "attention", "layers", "training", "search", "hunt",
          "one_call")
@@ -39,6 +45,8 @@ class Exercise:
             catalogue of causes knows the mistake, it has that name.
         limit: the largest relative error, of float64.
         zeros: whether a 0 of what is right has to be exactly 0.
+        without: names that an answer's code may not have, because with them a
+            library does what the task asks for.
     """
 
     number: str
@@ -48,6 +56,7 @@ class Exercise:
     mistakes: dict = dataclasses.field(default_factory=dict)
     limit: float = 1e-12
     zeros: bool = False
+    without: frozenset = frozenset()
 
     @property
     def lesson(self):

@@ -55,6 +55,11 @@ def judged(exercise, path, record):
         return Verdict(WRONG, (
             f"{exercise.number} is not judged: the answer imports {names}, "
             "where what is right stands; write it without them."))
+    if record.get("uses"):
+        names = quote(", ".join(map(str, record["uses"])))
+        return Verdict(WRONG, (
+            f"{exercise.number} is not judged: the answer uses {names}, which "
+            "does what the task asks for; write it out."))
     truths = [exercise.right(*arguments) for arguments in calls]
     if len(answers) != len(truths):
         return Verdict(
@@ -99,7 +104,8 @@ def hints(exercise, calls, record, truths, place):
     elif not difference(shaped[place], truth, exercise):
         said.append("Only the shape is wrong: the numbers are right.")
     elif known := mistake_of(exercise, [calls[place]], [shaped[place]], True):
-        said.append(f"On these inputs: {known}")
+        said.append(f"On inputs {place + 1} it gives what a mistake gives, "
+                    f"on others it does not. {known}")
     elif known := hint(answer, truth, exercise.limit):
         said.append(known.strip())
     return " ".join(said)

@@ -7,7 +7,7 @@ import numpy as np
 
 from parity.ports import module_of
 from parity.check.cases import ids, values
-from parity.course.exercise import Exercise
+from parity.course.exercise import AUTOGRAD, Exercise
 
 attention = module_of("numpy", "attention")
 losses = module_of("numpy", "loss")
@@ -208,13 +208,15 @@ EXERCISES = (
         {"only the diagonal of the Jacobian is used: each weight depends on "
          "every score of its row": jacobian_diagonal,
          "the weighted mean is not subtracted":
-             lambda dweights, weights: dweights * weights}),
+             lambda dweights, weights: dweights * weights},
+        without=AUTOGRAD),
     Exercise(
         "8.2", "layer_norm_backward", lambda: list(gradients_of_norms()),
         norm_gradient,
         {"mean and deviation are taken for constants": as_constants,
          "the deviation is taken for a constant": functools.partial(
-             as_constants, through_mean=True)}, limit=1e-11),
+             as_constants, through_mean=True)}, limit=1e-11,
+        without=AUTOGRAD),
     Exercise(
         "8.3", "numerical_gradient", functions, exact_gradient,
         {"the difference is taken on one side, and its error is of the size "
@@ -262,5 +264,6 @@ EXERCISES = (
          "gradients are turned round": scaled_gradient(
              lambda labels, kept: -1),
          "the gradient is divided by all places, padding among them":
-             scaled_gradient(lambda labels, kept: kept.mean())}, zeros=True),
+             scaled_gradient(lambda labels, kept: kept.mean())}, zeros=True,
+        without=AUTOGRAD),
 )

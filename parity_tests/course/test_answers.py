@@ -15,7 +15,7 @@ import pytest
 
 from transformer_contract.shipped import PACKAGES
 from parity import ports
-from parity.course import answer, judge
+from parity.course import answer, answering, done, judge
 from parity.course.exercise import EXERCISES, SOLUTIONS, exercises
 from parity_tests.support.commands import invoke
 from parity_tests.support.exercises import written
@@ -222,7 +222,8 @@ def test_the_command(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     listed = invoke("exercise")
     assert listed.exit_code == 0
-    assert len(listed.output.splitlines()) == len(exercises())
+    assert listed.output.count("\n") == len(exercises()) + 1
+    assert "1.1, 7.2 and 9.2 have no arrays" in listed.output
     begun = invoke("exercise", "4.1")
     assert begun.exit_code == 0 and "True means" in begun.output
     path = tmp_path / "exercise_4_1.py"
@@ -261,7 +262,8 @@ def test_the_command(tmp_path, monkeypatch):
     ("4.1", "import numpy\ndef causal_mask(length):\n"
      "    mask = numpy.tri(length, dtype=bool)[None, None]\n"
      "    return mask.swapaxes(2, 3) if length == 2 else mask\n",
-     "On these inputs: A known way to get it: the mask is transposed"),
+     "On inputs 2 it gives what a mistake gives, on others it does not. A "
+     "known way to get it: the mask is transposed"),
     ("4.3", "def first_leak(run, tokens):\n    tokens[1:] = 0\n"
      "    return 3\n", "It changes 'tokens', which is the caller's"),
     ("4.3", "def first_leak(run, tokens):\n    pass\n",
@@ -272,6 +274,55 @@ def test_a_hint_of_what_is_no_number(number, text, words, tmp_path):
     found = answer.judged(exercises()[number], written(tmp_path, text))
     assert found.status == judge.WRONG
     assert words in found.hint
+
+
+#: Right numbers, but a library did what the task asks for.
+NOT_WRITTEN_OUT = {
+    "torch": ("12.1", "import torch\n\n\ndef to_bfloat16(x):\n"
+              "    return x.to(torch.bfloat16).float()\n", "bfloat16"),
+    "keras": ("12.1", "from keras import ops\n\n\ndef to_bfloat16(x):\n"
+              "    return ops.cast(ops.cast(x, 'bfloat16'), 'float32')\n",
+              "bfloat16"),
+    "jax": ("8.1", "import jax\n\n\n"
+            "def softmax_backward(dweights, weights):\n"
+            "    return jax.vjp(jax.nn.softmax, jax.numpy.log(weights))[1](\n"
+            "        dweights)[0]\n", "vjp"),
+    "numpy": ("12.1", "from ml_dtypes import bfloat16 as b\n\n\n"
+              "def to_bfloat16(x):\n    return x.astype(b).astype('f4')\n",
+              "bfloat16, ml_dtypes")}
+
+
+@pytest.mark.parametrize("framework", NOT_WRITTEN_OUT)
+def test_what_a_library_does_is_no_answer(framework, tmp_path):
+    if framework != "numpy" and ports.absent(framework):
+        pytest.skip(f"not checked: {framework} is not installed")
+    number, text, words = NOT_WRITTEN_OUT[framework]
+    found = answer.judged(exercises()[number], written(tmp_path, text),
+                          framework=framework)
+    assert found.status == judge.WRONG
+    assert f"the answer uses {words}, which does what" in found.sentence
+
+
+def test_names_of_one_s_own_are_no_library_s(tmp_path):
+    """A variable called grad, a function that is called as the task's."""
+    for one in exercises().values():
+        text = (SOLUTIONS / one.file).read_text("utf-8")
+        text += "\n\ndef grad(jvp):\n    backward = jvp\n    return backward\n"
+        assert not one.without & answering.names_in(text), one.number
+
+
+def test_what_is_right_is_kept_where_a_person_sits(tmp_path, monkeypatch):
+    """And ticked in the lists; scripts leave no file behind."""
+    monkeypatch.chdir(tmp_path)
+    assert invoke("exercise", "4.1", MASK).exit_code == 0
+    assert not list(tmp_path.iterdir())
+    assert done.add("4.1") == {"4.1"} == done.add("4.1")
+    assert (tmp_path / done.NAME).read_text() == "4.1\n"
+    assert "4.1   ✓ A causal mask\n4.2   A masked" in invoke("exercise").output
+    assert "exercises 4.1 ✓, 4.2, 4.3" in invoke("lesson").output
+    (tmp_path / done.NAME).write_bytes(b"\xff")
+    assert done.read() == frozenset()
+    assert done.read(tmp_path / "nowhere") == frozenset()
 
 
 @pytest.mark.parametrize("framework", ports.usual_ports())
