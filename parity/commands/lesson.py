@@ -1,5 +1,6 @@
 """The command ``parity lesson``: a lesson, with what its cells print here."""
 
+import itertools
 import pathlib
 import shutil
 import sys
@@ -11,8 +12,12 @@ import typer
 
 from parity_io.errors import InputError
 from parity_io.files import as_input_error, write_whole
+from parity.commands import editing
 from parity.commands.shell import told_plainly
 from parity.render import terminal
+
+#: What a reader types between two sections.
+QUIT, CHANGE = "q", "c"
 
 #: How far code is moved in, so that it is seen to be code.
 MARGIN = "    "
@@ -74,11 +79,14 @@ def lesson(
 
 def _list(paths):
     """Print each lesson: its title, minutes, exercises and file."""
+    from parity.course import done
     from parity.course.exercise import exercises
     from parity.reading import lessons, teaching
     rows, _ = teaching.syllabus(lessons.FOLDER)
+    solved = done.read()
     for number, path in paths.items():
-        tasks = ", ".join(one.number for one in exercises().values()
+        tasks = ", ".join(one.number + " ✓" * (one.number in solved)
+                          for one in exercises().values()
                           if one.lesson == number)
         words = [f"{rows[number][0]} minutes"] if number in rows else []
         words += [f"exercises {tasks}"] if tasks else []
@@ -89,30 +97,44 @@ def _list(paths):
 def _run(path, pictures, stop):
     """Show and run a lesson cell by cell; whether it was read to its end."""
     from parity.reading import lessons
-    drawn, begun = 0, False
-    for cell, ran in lessons.one_by_one(path):
+    numbers, code = itertools.count(1), None
+    running = lessons.one_by_one(path)
+    for cell, ran in running:
         if cell.markdown:
-            if stop and begun and cell.text.startswith("#") and not _on():
-                return False
-            begun = True
+            while stop and code and cell.text.startswith("#"):
+                answer = _answer()
+                if answer == QUIT:
+                    return False
+                if answer != CHANGE:
+                    break
+                if (text := _edited(code)) != code:
+                    code = text
+                    _show_code(code)
+                    _show_output(running.send(code)[0], pictures, path, numbers)
             print(f"{cell.text}\n")
-            continue
-        if not ran:
-            print(textwrap.indent(_coloured(cell.text), _margin(cell.text))
-                  + "\n", flush=True)
-            continue
-        if cell.output:
-            print("\n".join(map(_between_words, cell.output.split("\n")))
-                  + "\n")
-        for picture in cell.pictures:
-            drawn += 1
-            where = ("--pictures FOLDER keeps it" if not pictures else
-                     pictures / f"{path.stem}_{drawn}.png")
-            if pictures:
-                write_whole(where, picture.png)
-            print(terminal.filled(
-                f"[picture: {picture.words}; {where}]") + "\n")
+        elif ran:
+            _show_output(cell, pictures, path, numbers)
+        else:
+            code = cell.text
+            _show_code(code)
     return True
+
+
+def _show_code(code):
+    """Print the code of a cell."""
+    print(textwrap.indent(_coloured(code), _margin(code)) + "\n", flush=True)
+
+
+def _show_output(cell, pictures, path, numbers):
+    """Print what a cell gave, and keep its pictures under their numbers."""
+    if cell.output:
+        print("\n".join(map(_between_words, cell.output.split("\n"))) + "\n")
+    for picture in cell.pictures:
+        where = "--pictures FOLDER keeps it"
+        if pictures:
+            where = pictures / f"{path.stem}_{next(numbers)}.png"
+            write_whole(where, picture.png)
+        print(terminal.filled(f"[picture: {picture.words}; {where}]") + "\n")
 
 
 def _between_words(line):
@@ -121,9 +143,19 @@ def _between_words(line):
     return terminal.filled(line) if wide else line
 
 
-def _on():
-    """Whether the reader goes on."""
-    return input("Enter goes on, q ends: ").strip().lower() not in ("q", "quit")
+def _answer():
+    """The first letter of what the reader wants, or ""."""
+    return input("Enter goes on, c changes the code above and runs it, q ends: "
+                 ).strip().lower()[:1]
+
+
+def _edited(code):
+    """Code as the reader changes it; as it is, where no editor can be used."""
+    try:
+        return editing.changed(code, ".py")
+    except InputError as error:
+        print(terminal.filled(str(error)))
+        return code
 
 
 def _margin(code):

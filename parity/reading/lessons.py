@@ -143,6 +143,10 @@ def run(path, port_names=None, lesson_cells=None):
 def one_by_one(path, port_names=None, lesson_cells=None):
     """Run a lesson: yield (Cell, whether it has run), code before and after.
 
+    A text that is sent in where a Cell has run is run in its place, and yielded
+    as such a Cell; after it an error is a Cell's output, for the others may
+    expect what was changed.
+
     Args:
         path: the file.
         port_names: the ports that it may use; by default all that are here.
@@ -152,15 +156,31 @@ def one_by_one(path, port_names=None, lesson_cells=None):
     lesson_cells = lesson_cells or cells(path)
     names = {"__name__": "__main__", "__file__": str(path)}
     before, _selection = _selection, port_names
+    changed = False
     try:
         with one_thread(), np.printoptions():  # what a lesson sets is put back
             for cell in lesson_cells:
-                yield cell, False
+                text = yield cell, False
                 if not cell.markdown:
-                    cell.output = _printed(cell, path, names)
-                    yield cell, True
+                    cell.output = _output(cell, path, names, changed)
+                    text = yield cell, True
+                while text is not None:
+                    changed = True
+                    cell = Cell(text, 1, False)
+                    cell.output = _output(cell, path, names, changed)
+                    text = yield cell, True
     finally:
         _selection = before
+
+
+def _output(cell, path, names, changed):
+    """What a cell of code prints, and where the reader changed one, raises."""
+    try:
+        return _printed(cell, path, names)
+    except Exception as error:
+        if not changed:
+            raise
+        return f"{type(error).__name__}: {error}"
 
 
 def shown(path, port_names=None):

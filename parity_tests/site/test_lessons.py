@@ -19,7 +19,7 @@ from transformer_contract.shipped import ROOT
 from parity import ports
 from parity.check import compiled
 from parity.ports import NotChecked
-from parity.commands import lesson
+from parity.commands import editing, lesson
 from parity.reading import ahead, known, lessons, listing, slides
 from parity_tests.support.commands import invoke
 
@@ -139,6 +139,47 @@ def test_where_a_person_sits_it_waits(tmp_path, monkeypatch, typed, later):
     with contextlib.redirect_stdout(out):
         assert lesson._run(path, None, True) is later
     assert ("later" in out.getvalue()) is later
+
+
+@pytest.mark.skipif(os.name != "posix", reason="its editor is sed")
+@pytest.mark.parametrize("editor, words", [
+    ("sed -i s/6/5/", "    x = 5 * 7\n    print(x)\n\n35\n"),
+    ("sed -i s/print.*/y/", "NameError: name 'y' is not defined"),
+    ("true", "42\n\n## Then"),
+    ("false", "the editor 'false' cannot be used"),
+    ("nowhere-at-all", "name another in the variable EDITOR")])
+def test_a_reader_changes_the_code(tmp_path, monkeypatch, editor, words):
+    """It runs in place of the lesson's, which then goes on."""
+    typed = iter("c\n")
+    monkeypatch.setattr("builtins.input", lambda words: next(typed))
+    monkeypatch.setenv("VISUAL", editor)
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        assert lesson._run(written(tmp_path, SMALL), None, True)
+    assert words in out.getvalue() and "42" in out.getvalue()
+    assert out.getvalue().endswith('    print("later")\n\nlater\n\n')
+
+
+def test_what_was_changed_is_what_later_code_has(tmp_path):
+    """And what raises then is told, for it may expect the lesson's own."""
+    path = written(tmp_path, "# %%\nx = 1\n# %%\nassert x == 1\n# %%\n"
+                   "print(x)\n")
+    running = lessons.one_by_one(path)
+    next(running), next(running)
+    changed, ran = running.send("x = 2")
+    assert ran and changed.text == "x = 2"
+    assert [cell.output for cell, ran in running if ran] == [
+        "AssertionError: ", "2"]
+
+
+def test_an_editor_is_looked_for(monkeypatch):
+    for name in ("VISUAL", "EDITOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("shutil.which", lambda name: name == "vi")
+    assert editing.editor() == ["vi"]
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    with pytest.raises(InputError, match="EDITOR=nano"):
+        editing.editor()
 
 
 def test_a_lesson_as_a_notebook(tmp_path):
@@ -299,8 +340,9 @@ def test_a_lesson_run_ahead_is_the_same(tmp_path, monkeypatch):
         path.write_text("# %%\nprint(42)\n", encoding="utf-8")
         assert call(lessons.shown, path, ())[0][0].output == "42"
     monkeypatch.setattr("os.cpu_count", lambda: 1)
+    monkeypatch.setattr(ahead.concurrent.futures, "ProcessPoolExecutor", None)
     with ahead.running((), [path]) as call:
-        assert call is ahead.call
+        assert call(lessons.shown, path, ())[0][0].output == "42"
 
 
 def test_no_lesson_runs_on_when_the_pages_are_given_up(tmp_path):
