@@ -54,15 +54,18 @@ def read(
             _serve(out, names, here, tcp_port, rebuild,
                    browser and sys.stdout.isatty())
             return
-        modules = _modules("ahead", "pages", "threads", "values")
+        modules = _modules("ahead", "kept", "pages", "threads", "values")
         modules.pages.refuse(out)
         start = time.perf_counter()
         print(f"Making {len(modules.pages.addresses())} pages in {out}, which "
-              "takes some minutes.", flush=True)
+              "takes some minutes where they are new.", flush=True)
+        run = modules.values.Values, tuple(names)
         with (terminal.telling() as tell, modules.threads.one_thread(),
               modules.ahead.compiled_once(),
-              modules.ahead.running(here) as call):
-            values = modules.values.Values(names, tell)
+              modules.ahead.running(here, first=[run],
+                                    folder=modules.kept.folder()) as call):
+            tell("models run, forward and backward")
+            values = call(*run)
             sizes = modules.pages.Site(values, call=call).write(out, tell)
         for column, reason in values.not_checked.items():
             print(f"not checked: {column}, {reason}", file=sys.stderr)

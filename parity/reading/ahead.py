@@ -1,7 +1,8 @@
 """What takes long and needs none of the pages' values, made elsewhere.
 
 In other processes: lessons, differences that are demonstrated, faults, and
-each dialect's model and fields.
+each dialect's model and fields. What was made so before, of the same files, is
+taken as it was kept.
 """
 
 import concurrent.futures
@@ -13,9 +14,11 @@ import threading
 
 from transformer_contract.dialects.table import SYSTEMS
 from parity.check import compiled
-from parity.reading import breaking, dialects, known, lessons, sentence
+from parity.reading import (
+    breaking, dialects, kept, known, lessons, sentence)
 
-#: How many processes at most; each imports every framework.
+#: How many processes at most; each imports every framework. The one that asks
+#: imports none, and mostly waits.
 PROCESSES = 3
 
 
@@ -26,10 +29,10 @@ def compiled_once():
     Where nothing of it is kept already, in a folder of this run.
     """
     with contextlib.ExitStack() as stack:
-        kept = compiled.folder() or (
+        folder = compiled.folder() or (
             stack.enter_context(tempfile.TemporaryDirectory(
                 prefix="parity-read-", ignore_cleanup_errors=True)))
-        stack.enter_context(compiled.environment(compiled.keeping(kept)))
+        stack.enter_context(compiled.environment(compiled.keeping(folder)))
         yield
 
 
@@ -53,7 +56,7 @@ def jobs(port_names, paths=None):
 
 
 @contextlib.contextmanager
-def running(port_names, paths=None):
+def running(port_names, paths=None, first=(), folder=None):
     """A function like ``call`` that hands out what was made meanwhile.
 
     What is asked for before it was begun is made here, so that all processes
@@ -64,31 +67,42 @@ def running(port_names, paths=None):
     Args:
         port_names: the ports that are used, in the order of the pages.
         paths: the lessons; by default all.
+        first: jobs before all others.
+        folder: where results are kept, as ``kept`` has it; None for nowhere.
     """
-    count = min(PROCESSES, (os.cpu_count() or 1) - 1)
-    if not count:
-        yield call
+    def here(*job):
+        return kept.made(folder, *job) if folder else call(*job)
+
+    every = [*first, *jobs(port_names, paths)]
+    before = {job: one for job in every for one in (
+        kept.found(folder, job) if folder else ())}
+    waiting, begun = [job for job in every if job not in before], {}
+    count = min(PROCESSES, os.cpu_count() or 1)
+    if count == 1 or not waiting:
+        yield lambda *job: before[job] if job in before else here(*job)
         return
     others = set(multiprocessing.active_children())
-    waiting, begun = list(jobs(port_names, paths)), {}
     lock = threading.RLock()
     with concurrent.futures.ProcessPoolExecutor(
-            count, multiprocessing.get_context("spawn")) as pool:
+            count, multiprocessing.get_context("spawn"), kept.watch) as pool:
         def begin(_=None):
             with lock, contextlib.suppress(RuntimeError):  # none is left
                 if waiting:
                     job = waiting.pop(0)
-                    begun[job] = pool.submit(*job)
+                    begun[job] = pool.submit(
+                        *([kept.made, folder] if folder else []), *job)
                     begun[job].add_done_callback(begin)
 
         def made(*job):
+            if job in before:
+                return before[job]
             with lock:
                 if job in waiting:
                     waiting.remove(job)
             if job in begun:
                 with contextlib.suppress(concurrent.futures.BrokenExecutor):
                     return begun[job].result()
-            return call(*job)
+            return here(*job)
 
         for _ in range(count):
             begin()

@@ -1,7 +1,5 @@
 """The pages beside the mirrored files, and what they show."""
 
-import importlib
-
 import numpy as np
 
 from transformer_contract.dialects.rows import names_of
@@ -191,19 +189,7 @@ FOLLOWED = (
 
 def of_layouts(site):
     """Some weights, as each of the four stores them."""
-    values = site.values
-    stores = {}
-    for column, engine in values.ports.items():
-        model = engine.build(
-            "transformer", values.config, values.weights, "float64")
-        parameters = importlib.import_module(
-            f"{engine.__package__}.parameters")
-        arrays = {weight.name: np.asarray(engine.to_numpy(weight.get()))
-                  for weight in parameters.leaves(model)}
-        back = engine.export(model)
-        stores[column] = arrays, all(
-            np.array_equal(back[name], array)
-            for name, array in values.weights.items())
+    values, stores = site.values, site.values.stores
     followed = []
     for name, entry in FOLLOWED:
         array = values.weights[name]

@@ -89,7 +89,7 @@ def beside(names):
 def of_dialect(site, dialect):
     """What the page of a dialect shows."""
     config = configured(dialect)
-    run = site.call(ran, dialect.name, tuple(site.values.ports))
+    run = site.call(ran, dialect.name, site.values.ports)
     return {"dialect": dialect, "config": config,
             "svg": site.whole.dialect(dialect),
             "fields": site.call(parted, config),
@@ -109,7 +109,7 @@ def worst(run):
 
 def own(site, run):
     """Yield the steps of a run that the paper's model does not have."""
-    known = site.call(ran, "", tuple(site.values.ports)).paths
+    known = site.call(ran, "", site.values.ports).paths
     for file, rows in site.rows.items():
         for row in rows:
             if row.kind != "step" or row.owner in known:

@@ -40,7 +40,7 @@ def text(port_names):
 
 def of_known(site):
     """What frameworks answer while the site is built."""
-    found = site.call(text, tuple(site.values.ports))
+    found = site.call(text, site.values.ports)
     return {"body": in_sections(with_anchors(found.partition("\n")[2])),
             "sides": {side: TITLES[side] for side in SIDES}, "topics": TOPICS,
             "recorded": {TITLES[column]: reason for column, reason

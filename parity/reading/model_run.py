@@ -20,7 +20,8 @@ class SeenArray:
     Attributes:
         name: its full name.
         array: the reference's.
-        theirs: column -> the port's, for ports that were run.
+        theirs: column -> the port's, for ports that were run; None where
+            the run comes from another process.
         differences: column -> Difference, for ports that were compared.
         label: a few words on what it is.
     """
@@ -37,7 +38,6 @@ class ModelRun:
 
     Args:
         engines: column -> engine, to build and run; others are added.
-        on_column: called with each column before it is run.
 
     Attributes:
         config, weights, batch, labels: what was run.
@@ -48,16 +48,27 @@ class ModelRun:
         paths: owner -> the paths at which it stands in the model.
     """
 
-    def __init__(self, engines, config, weights, batch, labels=None,
-                 on_column=lambda column: None):
+    def __init__(self, engines, config, weights, batch, labels=None):
         self.config, self.batch, self.labels = config, batch, labels
         self.weights = weights
         self.steps, self.gradients, self.losses = {}, {}, {}
         self.differences = {}
         for column, engine in engines.items():
-            on_column(column)
             self.add(column, engine, engine.build(
                 "transformer", config, weights, "float64"))
+
+    def __getstate__(self):
+        """What is kept: of a port the errors, and the weights that are drawn.
+
+        Its other arrays are None, for only that it has them is told.
+        """
+        def light(arrays):
+            return {column: {
+                name: value if column == "numpy" or name.endswith("weights")
+                else None for name, value in entries.items()}
+                for column, entries in arrays.items()}
+        return vars(self) | {"steps": light(self.steps),
+                             "gradients": light(self.gradients)}
 
     def add(self, column, engine, model):
         """Run one more model; the reference's is the first."""

@@ -162,23 +162,17 @@ class Site:
                 for path in teaching.paths(self)]),
             where=self.whole.small, address=address, axes=AXES,
             choices=maps.choices(values.config), languages=len(LOCALES),
-            versions=self.versions(), not_checked=values.not_checked)
+            versions=values.versions(), not_checked=values.not_checked)
 
     @functools.cache
     def lesson(self, path):
         """The Cells of a lesson that was run, and where it failed or ""."""
-        return self.call(lessons.shown, path, tuple(self.values.ports))
+        return self.call(lessons.shown, path, self.values.ports)
 
     def outline(self, body):
         """The Outline of a page's body, which the index keeps."""
         self.last = navigation.Outline.of(body)
         return self.last
-
-    def versions(self):
-        """Column -> what computed there, in words."""
-        return {column: ", ".join(f"{name} {version}" for name, version
-                                  in engine.versions().items())
-                for column, engine in self.values.engines.items()}
 
     def render(self, template, here, title, **more):
         """One page."""
@@ -224,7 +218,7 @@ class Site:
             for name, text in self.assets().items():
                 (fresh / name).write_text(text, encoding="utf-8")
             (fresh / MARK).write_text(
-                json.dumps({"pages": sizes, "with": self.versions(),
+                json.dumps({"pages": sizes, "with": self.values.versions(),
                             "of": made_of(self.root)}, indent=1) + "\n")
         return sizes
 

@@ -158,7 +158,7 @@ class Reading:
         """A page of a text, as bytes; for the front page as JSON."""
         if path == SENTENCE:
             return sentence.as_json({"problem": problem}).encode()
-        self.site.environment.globals.update(versions=self.site.versions())
+        self.site.environment.globals.update(versions=self.values.versions())
         if path == BREAK:
             html = self.site.render(
                 "break.html", "break.html", "Break it",

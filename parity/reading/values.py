@@ -97,6 +97,12 @@ class Shipped:
         self.weights = {name: array.astype(np.float64)
                         for name, array in weights.items()}
 
+    def versions(self):
+        """Column -> what computes there, in words."""
+        return {column: ", ".join(f"{name} {version}" for name, version
+                                  in engine.versions().items())
+                for column, engine in self.engines.items()}
+
     def built(self, engine):
         """The shipped model, as an engine builds it, in float64."""
         return engine.build(
@@ -118,58 +124,67 @@ class Shipped:
 
 
 class Values(Shipped):
-    """Everything that the pages show of a run.
+    """Everything that the pages show of a run, also in another process.
 
     Args:
         port_names: which ports to run.
-        on_part: called with a text before each part, for progress.
 
     Attributes:
         not_checked: column -> why a port was not run.
+        ports: the columns that were, without the reference's.
         dates, maps: ModelRuns of the shipped model.
         others: ModelRuns of OTHERS.
+        stores: column -> what it stores of each weight, and whether all come
+            back as they were.
     """
 
-    def __init__(self, port_names, on_part=lambda text: None):
+    def __init__(self, port_names):
         super().__init__()
         self.not_checked = {}
         for column in ports.usual_ports():
             if column not in port_names:
                 self.not_checked[column] = "it was not asked for"
                 continue
-            on_part(f"import {column}")
             engine = ports.engine(column)
             if isinstance(engine, NotChecked):
                 self.not_checked[column] = engine.reason
             else:
                 engine.set_precision()
                 self.engines[column] = engine
+        self.ports = tuple(self.engines)[1:]
+        self.computed_by = super().versions()
         config = self.config
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            what = "values, 1 of 4: the shipped model in"
-            self.dates = self._run(
-                config, self.weights, EXAMPLE,
-                lambda column: on_part(f"{what} {column}"))
-            on_part("values, 2 of 4: its other variants")
+            self.dates = self._run(config, self.weights, EXAMPLE)
             self.others = [
                 self._run(other, reread(self.weights, other), EXAMPLE)
                 for other in (
                     config.replace(**words, **(ONE_LAYER if number else {}))
                     for number, (words, _) in enumerate(OTHERS))]
-            on_part("values, 3 of 4: attention")
             self.maps = ModelRun(self.engines, config, self.weights,
                                  self.pairs_batch(MAPS)[0])
-            on_part("values, 4 of 4: components")
             self.single = self._single()
             self.variables, self.answers = self._variables()
             self.functions = self._functions()
             self.optimizer = self._optimizer()
+            self.stores = {column: self._stored(column)
+                           for column in self.ports}
 
-    @property
-    def ports(self):
-        """The engines without the reference's."""
-        return {c: e for c, e in self.engines.items() if c != "numpy"}
+    def __getstate__(self):
+        """All but engines, models and the tokenizer, which are made again."""
+        made = {"engines", "models", "tokenizer"}
+        return {name: one for name, one in vars(self).items()
+                if name not in made}
+
+    def __setstate__(self, state):
+        """Where it is read, the reference alone is there."""
+        super().__init__()
+        vars(self).update(state)
+
+    def versions(self):
+        """Column -> what computed there, in words."""
+        return self.computed_by
 
     @functools.cached_property
     def models(self):
@@ -183,9 +198,20 @@ class Values(Shipped):
             return self.engines[column], self.models[column]
         return None
 
-    def _run(self, config, weights, source, on_column=lambda column: None):
+    def _run(self, config, weights, source):
         return ModelRun(self.engines, config, weights,
-                        *self.pairs_batch([source]), on_column=on_column)
+                        *self.pairs_batch([source]))
+
+    def _stored(self, column):
+        """({name: array as a port stores it}, whether all are exported)."""
+        engine, model = self.engines[column], self.models[column]
+        parameters = importlib.import_module(
+            f"{engine.__package__}.parameters")
+        back = engine.export(model)
+        return {weight.name: np.asarray(engine.to_numpy(weight.get()))
+                for weight in parameters.leaves(model)}, all(
+            np.array_equal(back[name], array)
+            for name, array in self.weights.items())
 
     # What stands where
 

@@ -1,0 +1,116 @@
+"""What was made for pages, kept for the next time that they are made.
+
+Beside each result stands of what it was made: the project's files that were
+imported or opened meanwhile, each with its hash, and all that is installed. It
+is made again if any of them changed. Python alone reads its own: a result is a
+pickle in a folder of the virtual environment, as its compiled modules are.
+"""
+
+import contextlib
+import functools
+import hashlib
+import importlib.metadata
+import os
+import pathlib
+import pickle
+import platform
+import sys
+
+from parity_io.errors import InputError
+from parity_io.files import write_whole
+from transformer_contract.shipped import PACKAGES
+
+#: The folder's name in the virtual environment.
+NAME = "parity-read"
+
+#: The files that were opened in this process; its imports open none that
+#: counts, for they read what was compiled of them.
+_opened: set[str] = set()
+
+
+def folder():
+    """Where results are kept: in a virtual environment; None outside of one.
+    """
+    if sys.prefix == sys.base_prefix or not os.access(sys.prefix, os.W_OK):
+        return None
+    return pathlib.Path(sys.prefix, NAME)
+
+
+@functools.cache
+def watch():
+    """From now on note which files are opened, as long as this process is."""
+    def note(event, arguments):
+        if event == "open" and isinstance(arguments[0], str):
+            _opened.add(arguments[0])
+    sys.addaudithook(note)
+
+
+@functools.cache
+def installed():
+    """A hash of Python and of everything that is installed."""
+    names = sorted(f"{one.name} {one.version}"
+                   for one in importlib.metadata.distributions())
+    words = "\n".join([sys.version, platform.platform(), *names])
+    return hashlib.sha256(words.encode()).hexdigest()
+
+
+def hashed(path):
+    """The hash of a file as it is, or "" where there is none."""
+    try:
+        seen = os.stat(path)
+        return _hashed(path, seen.st_mtime_ns, seen.st_size)
+    except OSError:
+        return ""
+
+
+@functools.lru_cache(maxsize=None)
+def _hashed(path, changed, size):
+    """The hash of a file that was changed last then; see ``hashed``."""
+    return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
+
+
+def read_here(root=PACKAGES):
+    """{path: hash} of the project's files that this process has read.
+
+    What is installed is none of them: ``installed`` has its versions.
+    """
+    modules = (getattr(module, "__file__", None)
+               for module in list(sys.modules.values()))
+    root, libraries = root.resolve(), pathlib.Path(sys.prefix).resolve()
+    here = set()
+    for name in {*_opened, *filter(None, modules)}:
+        path = pathlib.Path(name).resolve()
+        if path.is_relative_to(root) and path.suffix != ".pyc" and (
+                not path.is_relative_to(libraries) and path.is_file()):
+            here.add(str(path))
+    return {path: hashed(path) for path in sorted(here)}
+
+
+def place(kept, job):
+    """The file of a job's result, in this checkout."""
+    make, *what = job
+    words = f"{PACKAGES} {make.__module__}.{make.__qualname__} {what!r}"
+    return kept / f"{hashlib.sha256(words.encode()).hexdigest()[:32]}.pickle"
+
+
+def made(kept, *job):
+    """What a job makes, here and now, and kept."""
+    watch()
+    make, *what = job
+    result = make(*what)
+    with contextlib.suppress(OSError, InputError):  # a full disk keeps none
+        kept.mkdir(exist_ok=True)
+        write_whole(place(kept, job), pickle.dumps(
+            (installed(), read_here(), result)))
+    return result
+
+
+def found(kept, job):
+    """(what was kept of a job,), or () where it has to be made."""
+    try:
+        then, files, result = pickle.loads(place(kept, job).read_bytes())
+        fresh = then == installed() and all(
+            hashed(path) == one for path, one in files.items())
+    except Exception:  # none, or of code that is not as it was
+        return ()
+    return (result,) if fresh else ()
