@@ -24,6 +24,7 @@ One Transformer in NumPy, PyTorch, Keras and JAX, proved to be the same. Try:
   parity read --serve                   read the four side by side, with values
   parity compare a.py:make b.py:make    say where two models diverge, and why
   parity invariance model.py:make       in other batches, and with its cache
+  parity lesson 3                       attention by hand, one step at a time
   parity doctor                         what is installed here
   parity --help                         every command
 """

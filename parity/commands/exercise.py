@@ -101,10 +101,11 @@ def _list():
         print(f"{each.number:5} {'✓ ' * (each.number in solved)}{each.title}")
     bare = listed([each.number for each in exercises().values()
                    if not each.of_arrays])
+    *names, last = ports.usual_ports()
+    print("\nparity exercise 3.1 gives a task, and a file to begin with.")
     print(terminal.filled(
-        "Each is done in NumPy or, by --in, with "
-        f"{' or '.join(ports.usual_ports())}. {bare} have no arrays: they need "
-        "no framework."))
+        f"Each is done in NumPy or, by --in, with {', '.join(names)} or {last}. "
+        f"{bare} have no arrays: they need no framework."))
 
 
 def _right(task, solution, framework):

@@ -9,6 +9,7 @@ from parity import ports
 from parity.commands.options import Json
 from parity.commands.scripts import call_script, function_of, running
 from parity.commands.shell import told_plainly
+from parity.render import terminal
 
 
 def invariance(
@@ -46,7 +47,7 @@ def invariance(
             responses = asking.invariance(
                 model, *inputs, ways=ways, pad_id=pad_id,
                 step=function_of(step) if step else None, **keywords)
-    print(responses)
+    print("\n".join(map(terminal.filled, str(responses).split("\n"))))
     if json_file:
         write_json(json_file, responses.as_json())
     raise typer.Exit(responses.status)

@@ -78,7 +78,7 @@ def lesson(
 
 
 def _list(paths):
-    """Print each lesson: its title, minutes, exercises and file."""
+    """Print each lesson: its title, minutes and exercises, and its file."""
     from parity.course import done
     from parity.course.exercise import exercises
     from parity.reading import lessons, teaching
@@ -91,7 +91,8 @@ def _list(paths):
         words = [f"{rows[number][0]} minutes"] if number in rows else []
         words += [f"exercises {tasks}"] if tasks else []
         print(f"{number:2}  {lessons.title(path)}")
-        print("    " + " · ".join([*words, str(path)]))
+        print("    " + " · ".join([*words, path.name]))
+    print(f"The files are in {lessons.FOLDER}\nparity lesson 1 runs the first.")
 
 
 def _run(path, pictures, stop):
@@ -128,19 +129,13 @@ def _show_code(code):
 def _show_output(cell, pictures, path, numbers):
     """Print what a cell gave, and keep its pictures under their numbers."""
     if cell.output:
-        print("\n".join(map(_between_words, cell.output.split("\n"))) + "\n")
+        print("\n".join(map(terminal.filled, cell.output.split("\n"))) + "\n")
     for picture in cell.pictures:
         where = "--pictures FOLDER keeps it"
         if pictures:
             where = pictures / f"{path.stem}_{next(numbers)}.png"
             write_whole(where, picture.png)
         print(terminal.filled(f"[picture: {picture.words}; {where}]") + "\n")
-
-
-def _between_words(line):
-    """A line of output, and one that is too wide on several."""
-    wide = len(line) > shutil.get_terminal_size().columns
-    return terminal.filled(line) if wide else line
 
 
 def _answer():

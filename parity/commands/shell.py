@@ -265,9 +265,13 @@ def told_plainly():
 
 
 def said(text):
-    """Print a sentence on a user's mistake on one line, and exit with 2."""
+    """Print a sentence on a user's mistake, and exit with 2.
+
+    It is one line, but for a terminal that has no room for it.
+    """
     text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
     if len(text) > LONGEST:
         text = f"{text[:LONGEST // 2]} … {text[-LONGEST // 2:]}"
-    _told(f"parity: {text}")
+    from parity.render import terminal
+    _told(terminal.filled(f"parity: {text}", sys.stderr))
     raise typer.Exit(USAGE) from None

@@ -15,6 +15,7 @@ import pathlib
 import pickle
 import platform
 import sys
+import time
 
 from parity_io.errors import InputError
 from parity_io.files import write_whole
@@ -22,6 +23,9 @@ from transformer_contract.shipped import PACKAGES
 
 #: The folder's name in the virtual environment.
 NAME = "parity-read"
+
+#: When this process began to import the project, as time.time() has it.
+STARTED = time.time()
 
 #: The files that were opened in this process; its imports open none that
 #: counts, for they read what was compiled of them.
@@ -69,21 +73,30 @@ def _hashed(path, changed, size):
     return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
 
 
-def read_here(root=PACKAGES):
+def read_here(start, root=PACKAGES):
     """{path: hash} of the project's files that this process has read.
 
     What is installed is none of them: ``installed`` has its versions.
+
+    Args:
+        start: when it opened the first that counts, as time.time() has it.
+
+    Returns:
+        None where one was changed after it was read: nobody knows what it was.
     """
-    modules = (getattr(module, "__file__", None)
-               for module in list(sys.modules.values()))
+    modules = filter(None, (getattr(module, "__file__", None)
+                            for module in list(sys.modules.values())))
     root, libraries = root.resolve(), pathlib.Path(sys.prefix).resolve()
-    here = set()
-    for name in {*_opened, *filter(None, modules)}:
+    here = {}
+    for name, since in {**dict.fromkeys(_opened, start),
+                        **dict.fromkeys(modules, STARTED)}.items():
         path = pathlib.Path(name).resolve()
         if path.is_relative_to(root) and path.suffix != ".pyc" and (
                 not path.is_relative_to(libraries) and path.is_file()):
-            here.add(str(path))
-    return {path: hashed(path) for path in sorted(here)}
+            if path.stat().st_mtime > since:
+                return None
+            here[str(path)] = hashed(path)
+    return here
 
 
 def place(kept, job):
@@ -97,11 +110,13 @@ def made(kept, *job):
     """What a job makes, here and now, and kept."""
     watch()
     make, *what = job
+    start = time.time()
     result = make(*what)
     with contextlib.suppress(OSError, InputError):  # a full disk keeps none
-        kept.mkdir(exist_ok=True)
-        write_whole(place(kept, job), pickle.dumps(
-            (installed(), read_here(), result)))
+        if files := read_here(start):
+            kept.mkdir(exist_ok=True)
+            write_whole(place(kept, job), pickle.dumps(
+                (installed(), files, result)))
     return result
 
 

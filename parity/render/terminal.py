@@ -38,11 +38,16 @@ def console(stderr=False):
     return result
 
 
-def filled(text):
-    """A sentence on lines that end between words, where a terminal has them."""
-    if not sys.stdout.isatty():
+def filled(text, out=None):
+    """A sentence on lines that end between words, where a terminal has them.
+
+    Args:
+        out: where it will be printed; by default standard output.
+    """
+    if not (out or sys.stdout).isatty():
         return text
-    return textwrap.fill(text, shutil.get_terminal_size().columns - 1)
+    return textwrap.fill(text, shutil.get_terminal_size().columns - 1,
+                         break_long_words=False, break_on_hyphens=False)
 
 
 def verdict_text(verdict):

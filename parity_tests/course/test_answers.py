@@ -222,7 +222,7 @@ def test_the_command(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     listed = invoke("exercise")
     assert listed.exit_code == 0
-    assert listed.output.count("\n") == len(exercises()) + 1
+    assert listed.output.count("\n") == len(exercises()) + 3
     assert "1.1, 7.2 and 9.2 have no arrays" in listed.output
     begun = invoke("exercise", "4.1")
     assert begun.exit_code == 0 and "True means" in begun.output

@@ -3,6 +3,7 @@
 import pathlib
 import pickle
 import sys
+import time
 
 import pytest
 
@@ -66,6 +67,14 @@ def test_where_nothing_can_be_kept_it_is_made(lesson, tmp_path):
     assert ran(lesson, folder) == ("42", 2)
 
 
+def test_what_changes_while_it_is_read_is_not_kept(lesson, tmp_path):
+    folder = tmp_path / "kept"
+    lesson.write_text(lesson.read_text("utf-8") + "import os, time\n"
+                      "os.utime(__file__, 2 * (time.time() + 9,))\n")
+    assert ran(lesson, folder) == ("42", 1)
+    assert ran(lesson, folder) == ("42", 2)
+
+
 def test_each_job_has_a_place_of_its_own(tmp_path, monkeypatch):
     jobs = [(lessons.shown, pathlib.Path("a"), ()),
             (lessons.shown, pathlib.Path("a"), ("torch",)),
@@ -79,7 +88,7 @@ def test_each_job_has_a_place_of_its_own(tmp_path, monkeypatch):
 
 def test_the_project_s_own_files_are_what_counts():
     """Those that are imported or opened; no library, and nothing compiled."""
-    files = kept.read_here()
+    files = kept.read_here(time.time())
     assert __file__ in files and kept.__file__ in files
     assert not any(name.startswith(sys.prefix) or name.endswith(".pyc")
                    for name in files)
