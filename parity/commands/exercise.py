@@ -21,9 +21,9 @@ def exercise(
     )] = None,
     file: Annotated[Optional[pathlib.Path], typer.Argument(
         metavar="[FILE]", help="The answer to check.")] = None,
-    framework: Annotated[str, typer.Option(
+    framework: Annotated[Optional[str], typer.Option(
         "--in", metavar="NAME", help="What the answer computes with: numpy, "
-        "torch, keras or jax.")] = "numpy",
+        "torch, keras or jax.  [default: what its file imports]")] = None,
     hint: Annotated[bool, typer.Option(
         "--hint", help="Say which mistake it is, as far as it is known.",
     )] = False,
@@ -47,23 +47,26 @@ def exercise(
     against the reference. Exit status: 0 the answer is right, 1 it is not, or
     raises, or does not end; 2 the file cannot be used.
     """
-    from parity.course import answer, judge, marks
+    from parity.course import answer, frameworks, judge, marks
     from parity.course.exercise import by_number, exercises
+    if framework:
+        _usable(framework)
     if csv and not folder:
         raise InputError("--csv writes what --class finds; name its folder.")
     if folder:
         if number:
             raise InputError("--class checks every exercise that it finds; "
                              "leave the number away.")
-        marks.of_class(folder, csv, seconds)
+        marks.of_class(folder, csv, seconds, framework)
         return
-    one_of(framework, ("numpy", *ports.usual_ports()), "framework")
-    if framework != "numpy" and (absent := ports.absent(framework)):
-        raise InputError(f"{absent.reason}; install it, or leave --in away.")
     if number is None:
         _list()
         return
     task = by_number(number)
+    guessed = framework is None
+    if framework is None:
+        framework = frameworks.of_answer(task, file) if file else "numpy"
+        _usable(framework)
     if framework != "numpy" and not task.of_arrays:
         raise InputError(f"exercise {number} has no arrays, so that no "
                          "framework is needed; leave --in away.")
@@ -89,7 +92,19 @@ def exercise(
             found.hint or "Of this mistake nothing more is known."), file=out)
     elif found.hint:
         print("More is known of this mistake: --hint tells it.", file=out)
+    if guessed and framework != "numpy":
+        print(terminal.filled(
+            f"The file imports {framework}, so that its arrays were given; "
+            "--in numpy gives NumPy's."), file=out)
     raise typer.Exit(found.status)
+
+
+def _usable(framework):
+    """Raise InputError unless a framework is one, and is here."""
+    one_of(framework, ("numpy", *ports.usual_ports()), "framework")
+    if framework != "numpy" and (absent := ports.absent(framework)):
+        raise InputError(f"{absent.reason}; install it, or choose another "
+                         "framework with --in.")
 
 
 def _list():
@@ -114,7 +129,7 @@ def _right(task, solution, framework):
     from parity.course.exercise import exercises, following, solutions
     if sys.stdout.isatty():  # a person's own; scripts leave no file behind
         solved = done.add(task.number)
-        print(f"{len(solved)} of {len(exercises())} exercises are right here.")
+        print(f"Solved here: {len(solved)} of {len(exercises())}.")
     if solution:
         for name, text in solutions(task).items():
             print(f"\n# {name}\n{text.rstrip()}")

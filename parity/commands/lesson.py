@@ -108,10 +108,12 @@ def _run(path, pictures, stop):
                     return False
                 if answer != CHANGE:
                     break
-                if (text := _edited(code)) != code:
-                    code = text
-                    _show_code(code)
-                    _show_output(running.send(code)[0], pictures, path, numbers)
+                if (text := _edited(code)) == code:
+                    print("Nothing was changed.\n")
+                    continue
+                code = text
+                _show_code(code)
+                _show_output(running.send(code)[0], pictures, path, numbers)
             print(f"{cell.text}\n")
         elif ran:
             _show_output(cell, pictures, path, numbers)

@@ -21,9 +21,9 @@ LONGEST = 2**28
 IMPORT = 60
 
 
-def verdict(exercise, path, seconds=SECONDS, printed=True):
+def verdict(exercise, path, seconds=SECONDS, printed=True, framework="numpy"):
     """(status, sentence) of the answer in a file, with all that is known."""
-    found = judged(exercise, path, seconds, printed)
+    found = judged(exercise, path, seconds, printed, framework)
     return found.status, " ".join(filter(None, (found.sentence, found.hint)))
 
 

@@ -3,11 +3,34 @@
 In float64 as everywhere in the course, which Keras and JAX have to be told.
 """
 
+import ast
 import functools
+import pathlib
 
 import numpy as np
 
-from parity import quiet
+from parity import ports, quiet
+
+
+def of_answer(exercise, path):
+    """What an answer computes with: the first framework that its file imports.
+
+    NumPy where there is none, and where a task has no arrays.
+    """
+    try:
+        tree = ast.parse(pathlib.Path(path).read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError, SyntaxError):
+        return "numpy"
+    for node in ast.walk(tree):
+        modules = ([one.name for one in node.names]
+                   if isinstance(node, ast.Import) else
+                   [node.module or ""] if isinstance(node, ast.ImportFrom)
+                   else [])
+        for name in modules:
+            if exercise.of_arrays and (
+                    name := name.partition(".")[0]) in ports.usual_ports():
+                return name
+    return "numpy"
 
 
 @functools.cache

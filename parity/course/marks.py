@@ -7,8 +7,10 @@ import re
 
 from parity_io.errors import InputError, plural, visible
 from parity_io.files import write_whole
-from parity.course import answer, judge
+from parity import ports
+from parity.course import answer, frameworks, judge
 from parity.course.exercise import exercises
+from parity.render import terminal
 
 #: An answer's file: whose it is may stand before the exercise's number.
 FILE = re.compile(
@@ -21,8 +23,11 @@ WORDS = {judge.RIGHT: "right", judge.WRONG: "not right",
 HEAD = ("who", "exercise", "verdict", "why", "file")
 
 
-def of_class(folder, table=None, seconds=answer.SECONDS):
+def of_class(folder, table=None, seconds=answer.SECONDS, framework=None):
     """Check every answer below a folder, print a line each, write a table.
+
+    Args:
+        framework: what all compute with; by default what each imports.
 
     Raises:
         InputError: there is no such folder, or no answer in it.
@@ -38,17 +43,26 @@ def of_class(folder, table=None, seconds=answer.SECONDS):
                          "exercise_3_1.py.")
     rows, right = [], 0
     for who, exercise, path in files:
-        status, words = answer.verdict(exercise, path, seconds, printed=False)
+        status, words = verdict(exercise, path, seconds, framework)
         right += status == judge.RIGHT
         rows.append((who, exercise.number, WORDS[status], words,
                      str(path.relative_to(folder))))
-        print(f"{visible(who):16} {exercise.number:5} {WORDS[status]:14} "
-              f"{'' if status == judge.RIGHT else words}".rstrip())
+        print(terminal.filled(
+            f"{visible(who):16} {exercise.number:5} {WORDS[status]:14} "
+            f"{'' if status == judge.RIGHT else words}".rstrip(), indent=23))
     print(f"{right} of {plural(len(rows), 'answer')} right")
     if table:
         out = io.StringIO()
         csv.writer(out).writerows([HEAD, *map(harmless, rows)])
         write_whole(pathlib.Path(table), out.getvalue())
+
+
+def verdict(exercise, path, seconds, framework):
+    """(status, sentence) of one answer, in the framework that it is in."""
+    name = framework or frameworks.of_answer(exercise, path)
+    if name != "numpy" and (absent := ports.absent(name)):
+        return judge.UNUSABLE, f"{absent.reason}, with which it computes."
+    return answer.verdict(exercise, path, seconds, False, name)
 
 
 def answers(folder):

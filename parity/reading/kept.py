@@ -24,6 +24,9 @@ from transformer_contract.shipped import PACKAGES
 #: The folder's name in the virtual environment.
 NAME = "parity-read"
 
+#: What asks for results, and makes none: no other package imports it.
+ASKING = ("commands", "cli.py", "__main__.py")
+
 #: When this process began to import the project, as time.time() has it.
 STARTED = time.time()
 
@@ -76,7 +79,8 @@ def _hashed(path, changed, size):
 def read_here(start, root=PACKAGES):
     """{path: hash} of the project's files that this process has read.
 
-    What is installed is none of them: ``installed`` has its versions.
+    What is installed is none of them, for ``installed`` has its versions; nor
+    are the commands, which a process has loaded only because one started it.
 
     Args:
         start: when it opened the first that counts, as time.time() has it.
@@ -86,13 +90,15 @@ def read_here(start, root=PACKAGES):
     """
     modules = filter(None, (getattr(module, "__file__", None)
                             for module in list(sys.modules.values())))
-    root, libraries = root.resolve(), pathlib.Path(sys.prefix).resolve()
+    root = root.resolve()
+    others = [pathlib.Path(sys.prefix).resolve(), *(
+        root / "parity" / name for name in ASKING)]
     here = {}
     for name, since in {**dict.fromkeys(_opened, start),
                         **dict.fromkeys(modules, STARTED)}.items():
         path = pathlib.Path(name).resolve()
         if path.is_relative_to(root) and path.suffix != ".pyc" and (
-                not path.is_relative_to(libraries) and path.is_file()):
+                not any(map(path.is_relative_to, others)) and path.is_file()):
             if path.stat().st_mtime > since:
                 return None
             here[str(path)] = hashed(path)

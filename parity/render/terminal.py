@@ -38,15 +38,17 @@ def console(stderr=False):
     return result
 
 
-def filled(text, out=None):
+def filled(text, out=None, indent=0):
     """A sentence on lines that end between words, where a terminal has them.
 
     Args:
         out: where it will be printed; by default standard output.
+        indent: how far lines behind the first are moved in.
     """
     if not (out or sys.stdout).isatty():
         return text
     return textwrap.fill(text, shutil.get_terminal_size().columns - 1,
+                         subsequent_indent=" " * indent,
                          break_long_words=False, break_on_hyphens=False)
 
 

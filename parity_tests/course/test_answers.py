@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import pytest
 
 from transformer_contract.shipped import PACKAGES
 from parity import ports
-from parity.course import answer, answering, done, judge
+from parity.course import answer, answering, done, frameworks, judge
 from parity.course.exercise import EXERCISES, SOLUTIONS, exercises
 from parity_tests.support.commands import invoke
 from parity_tests.support.exercises import written
@@ -414,6 +415,44 @@ def test_a_class_is_marked(tmp_path):
         ["'=ben", "4.1", "not right"], ["'=ben", "4.1", "cannot be used"],
         ["anna", "4.1", "right"]]
     assert "off by one, to the future" in rows[1][3]
+
+
+def test_an_answer_is_in_the_framework_that_it_imports(tmp_path):
+    """Unless told otherwise; a task without arrays is in none."""
+    def of(number, text):
+        return frameworks.of_answer(exercises()[number],
+                                    written(tmp_path, text))
+    assert of("3.1", "import numpy as np\nimport jax.numpy as jnp\n") == "jax"
+    assert of("3.1", "from keras import ops\n") == "keras"
+    assert of("3.1", "def f():\n    import torch\n") == "torch"
+    assert of("3.1", "from . import torch\nimport torchvision\n") == "numpy"
+    assert of("3.1", "import jax ha\n") == of("3.1", "") == "numpy"
+    assert of("7.2", "import torch\n") == "numpy"
+
+
+@pytest.mark.long(4)
+def test_a_class_answers_in_any_framework(tmp_path):
+    """Those that are not here cannot be used, and all the others are judged."""
+    for name in ports.usual_ports():
+        (tmp_path / name).mkdir()
+        shutil.copy(SOLUTIONS / name / "3_1.py", tmp_path / name)
+    done = invoke("exercise", "--class", tmp_path)
+    for name in ports.usual_ports():
+        told = "cannot be used" if ports.absent(name) else "right\n"
+        assert f"{name:16} 3.1   {told}" in done.output
+
+
+@pytest.mark.long(4)
+def test_a_wrong_answer_says_whose_arrays_it_was_given(tmp_path):
+    pytest.importorskip("torch", reason="not checked: torch is not installed")
+    path = written(tmp_path, "import torch\n\n\ndef causal_mask(length):\n"
+                   "    return torch.ones(1, 1, length, length)\n")
+    told = invoke("exercise", "4.1", path).output
+    assert "The file imports torch, so that its arrays were given" in told
+    told = invoke("exercise", "4.1", path, "--in", "numpy").output
+    assert "not an array but Tensor; a plain NumPy array" in told
+    right = invoke("exercise", "4.1", SOLUTIONS / "torch" / "4_1.py").output
+    assert "4.1 is right" in right and "4.2 --in torch" in right
 
 
 @pytest.mark.parametrize("words", [

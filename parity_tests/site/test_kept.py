@@ -1,5 +1,6 @@
 """What was made for pages is taken again, as long as it would be the same."""
 
+import importlib
 import pathlib
 import pickle
 import sys
@@ -88,8 +89,11 @@ def test_each_job_has_a_place_of_its_own(tmp_path, monkeypatch):
 
 def test_the_project_s_own_files_are_what_counts():
     """Those that are imported or opened; no library, and nothing compiled."""
+    importlib.import_module("parity.cli")
     files = kept.read_here(time.time())
     assert __file__ in files and kept.__file__ in files
+    assert not any("/parity/commands/" in name or name.endswith("/cli.py")
+                   for name in files)
     assert not any(name.startswith(sys.prefix) or name.endswith(".pyc")
                    for name in files)
 
