@@ -104,8 +104,8 @@ assert np.exp(lowest) == 0 and np.isfinite(lowest)
 
 # %% [markdown]
 # What becomes of a row that may attend to nothing? The weights are a mean over
-# nobody. Four answers are in use; only in the third can no number from nowhere
-# reach the output, and it is ours.
+# nobody. Four answers are in use. Only the third keeps such rows at 0, and this
+# project uses it.
 
 # %%
 scores = np.array([[2.0, -1.0, 0.5, 1.0]])

@@ -295,7 +295,7 @@ def plainest(candidates, known):
         one, *more = sorted(numbers, key=numbers.get)
         if numbers[one] < numbers[more[0]]:
             values = ", ".join(key[place][2] for key in more)
-            known.append(f"With {setting} {values} they come out as well.")
+            known.append(f"By the numbers, {setting} {values} fits too.")
             return {one: candidates[one]}
     return candidates
 

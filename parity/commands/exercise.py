@@ -48,7 +48,7 @@ def exercise(
     raises, or does not end; 2 the file cannot be used.
     """
     from parity.course import answer, frameworks, judge, marks
-    from parity.course.exercise import by_number, exercises
+    from parity.course.exercise import by_number
     if framework:
         _usable(framework)
     if csv and not folder:
@@ -119,8 +119,8 @@ def _list():
     *names, last = ports.usual_ports()
     print("\nparity exercise 3.1 gives a task, and a file to begin with.")
     print(terminal.filled(
-        f"Each is done in NumPy or, by --in, with {', '.join(names)} or {last}. "
-        f"{bare} have no arrays: they need no framework."))
+        f"Each is done in NumPy or, by --in, with {', '.join(names)} or "
+        f"{last}. {bare} have no arrays: they need no framework."))
 
 
 def _right(task, solution, framework):

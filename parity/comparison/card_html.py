@@ -42,8 +42,8 @@ html[theme=dark] .parity-card{{{DARK}}}
 .parity-card .dim,.parity-card dt{color:var(--card-quiet)}
 .parity-card section{border-bottom:1px solid var(--card-rule);
  padding:.7rem 0 .6rem 2.1rem}
-.parity-card h3{font:inherit;margin:0 0 .3rem;position:relative}
-.parity-card h3 b{margin-right:.6rem}
+.parity-card h2{font:inherit;margin:0 0 .3rem;position:relative}
+.parity-card h2 b{margin-right:.6rem}
 .parity-card .count{position:absolute;left:-2.1rem;width:1.5rem;
  text-align:center;border:1px solid currentColor;border-radius:1rem;
  font-weight:700;line-height:1.4rem;font-size:.85rem}
@@ -129,9 +129,9 @@ def _cause(cause, card):
         rows.append('<dt>write</dt><dd class="wide good"><code>'
                     f"{_of(cause.write)}</code></dd>")
     facts = "".join(f"<li>{_of(each)}</li>" for each in cause.evidence)
-    return (f'<section><h3><span class="count {style}">{cause.number}</span>'
+    return (f'<section><h2><span class="count {style}">{cause.number}</span>'
             f" <b>{_of(cause.what or 'not identified')}</b>"
-            f"<code>{_of(cause.where)}</code></h3>"
+            f"<code>{_of(cause.where)}</code></h2>"
             + (f"<dl>{''.join(rows)}</dl>" if rows else "")
             + (f"<ul>{facts}</ul>" if facts else "") + "</section>")
 
@@ -147,7 +147,8 @@ def _marked(cause):
             at = start + len(words[start:end].rstrip())
             if at > start:
                 text += f"<mark>{_of(words[start:at])}</mark>"
-        made.append(f"<pre>{text}{_of(words[at:].rstrip())}</pre>")
+        text += _of(words[at:].rstrip())
+        made.append(f'<pre tabindex="0">{text}</pre>')
     return made
 
 

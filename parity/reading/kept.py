@@ -70,7 +70,7 @@ def hashed(path):
         return ""
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _hashed(path, changed, size):
     """The hash of a file that was changed last then; see ``hashed``."""
     return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
