@@ -145,7 +145,7 @@ def test_where_a_person_sits_it_waits(tmp_path, monkeypatch, typed, later):
 @pytest.mark.parametrize("editor, words", [
     ("sed -i s/6/5/", "    x = 5 * 7\n    print(x)\n\n35\n"),
     ("sed -i s/print.*/y/", "NameError: name 'y' is not defined"),
-    ("true", "42\n\n## Then"),
+    ("true", "42\n\nNothing was changed.\n\n## Then"),
     ("false", "the editor 'false' cannot be used"),
     ("nowhere-at-all", "name another in the variable EDITOR")])
 def test_a_reader_changes_the_code(tmp_path, monkeypatch, editor, words):
