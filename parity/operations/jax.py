@@ -102,7 +102,12 @@ class Runner:
         plain = {name: owner for name, owner in arrays_of(self.model).items()
                  if not isinstance(owner, nnx.Param)}
         made, notes, again = {}, [], None
-        exact = record(self.again, exact=True, silent=True)
+        try:
+            exact = record(self.again, exact=True, silent=True)
+        except Exception as error:  # the caller's function, run otherwise
+            notes.append("the model was not made anew in float64: "
+                         f"{type(error).__name__}.")
+            exact, plain = {}, {}
         for name, owner in plain.items():
             if name not in exact:
                 notes.append(f"{name!r} was not made anew in float64.")

@@ -363,3 +363,17 @@ def test_foreign_functions_are_one_operation():
         exact=True)
     assert [o.name for o in exact.operations] == ["pure_callback", "multiply"]
     assert exact.notes == ["nothing inside pure_callback can be seen."]
+
+
+def test_a_model_that_cannot_be_made_anew_is_run_with_its_own_tables():
+    rngs = nnx.Rngs(0)  # of the file, so that no trace may draw of it
+
+    def make():
+        model = nnx.Linear(6, 3, rngs=rngs)
+        model.table = nnx.Variable(jnp.ones(3))
+        return Of(lambda self, x: self.inner(x) + self.inner.table[...],
+                  inner=model), (X,), {}
+    program = Runner(*make(), make).run(exact=True)
+    assert program.notes == ["the model was not made anew in float64: "
+                             "TraceContextError."]
+    assert program.values[program.outputs["output"]].array.dtype == np.float64
