@@ -334,8 +334,19 @@ def _at(program, number):
 
 
 def _run(runner, small):
-    """An exact run, with its outputs' arrays and, if small, every other."""
-    program = runner.run(exact=True, keep=small)
+    """An exact run, with its outputs' arrays and, if small, every other.
+
+    Raises:
+        InputError: the model, which runs as it is, does not run so.
+    """
+    try:
+        program = runner.run(exact=True, keep=small)
+    except InputError:
+        raise
+    except Exception as error:  # of any library, in an operation of its own
+        words = (str(error).splitlines() or [""])[0]
+        raise InputError("a model does not run in float64: "
+                         f"{type(error).__name__}: {words:.200}") from error
     if not small:
         ends = {*program.outputs.values()}
         program = runner.run(exact=True, keep=lambda value: (

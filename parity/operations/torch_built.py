@@ -3,7 +3,7 @@
 import torch
 
 from parity.operations.torch_recording import (
-    Mode, TorchRecording, Unfused, call, is_random, mutated, tree_map)
+    EMPTY, Mode, TorchRecording, Unfused, mutated, tree_map)
 from parity.operations.torch_twins import LONGER, SIZE, widened
 
 aten = torch.ops.aten
@@ -14,8 +14,6 @@ LARGE = 20_000_000
 #: In these, arrays of so many numbers are made as they are asked for.
 LONG = 1 << 20
 
-#: What makes the arrays that weights are put into.
-EMPTY = {aten.empty, aten.empty_strided, aten.empty_like, aten.new_empty}
 
 
 def rebuilt(make, plain):
@@ -109,6 +107,5 @@ class Exact(Mode):
             return function(*args, **kwargs)
         declared = self.mode.declared(args, kwargs)
         args, kwargs = self.mode.wide(function, args, kwargs, declared)
-        made = (self.mode.drawn if is_random(function) else call)(
-            function, args, kwargs, declared)
+        made = self.mode.done(function, args, kwargs, declared)
         return tree_map(widened, made)

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 aten = torch.ops.aten
 
@@ -27,6 +28,27 @@ def addmv(bias, x, y, *, beta=1, alpha=1):
 def baddbmm(bias, x, y, *, beta=1, alpha=1):
     """β bias + α x y, of batches."""
     return added(bias, torch.bmm(x, y), beta, alpha)
+
+
+def grouped_mm(x, kernels, offs=None, bias=None, out_dtype=None):
+    """Rows of x [T I] in groups, each by a kernel of its own [E I O].
+
+    Args:
+        offs: the first row behind each group; without it x is [E T I].
+    """
+    if offs is None and x.dim() == kernels.dim() == 3:
+        made = torch.bmm(x, kernels)
+    elif offs is not None and x.dim() == 2 and kernels.dim() == 3:
+        with _disable_current_modes():  # how long a group is, is no number
+            ends = [0, *offs.tolist()]
+        groups = [x[first:last] @ kernels[i] for i, (first, last) in enumerate(
+            zip(ends, ends[1:])) if first < last]
+        left = len(x) - ends[-1]
+        made = torch.cat(groups + [
+            x.new_zeros(left, kernels.shape[-1])] * bool(left))
+    else:
+        return NotImplemented
+    return made if bias is None else made + bias
 
 
 def added(bias, product, beta, alpha):
@@ -244,4 +266,5 @@ PARTS: dict[object, Callable] = {
     aten._scaled_dot_product_attention_math: attention,
     aten.stack: stack, aten.select: select, aten.addcmul: addcmul,
     aten.addcdiv: addcdiv, aten.lerp: lerp, aten.std: square_root_of_variance,
+    aten._grouped_mm: grouped_mm,
 }

@@ -69,6 +69,12 @@ def tree_map(visit, tree):
     return visit(tree)
 
 
+aten = torch.ops.aten
+
+#: What makes an array of whatever stood there.
+EMPTY = {aten.empty, aten.empty_strided, aten.empty_like, aten.new_empty,
+         aten.new_empty_strided}
+
 #: Whether torch itself can take an operation apart.
 decomposes = functools.cache(torch._ops.OpOverload._can_decompose)
 
@@ -219,8 +225,9 @@ class TorchRecording(Mode):
                 had.copy_(instead)  # it is written in place, for all to see
             else:
                 args, kwargs = put(args, kwargs, paths[slot], instead)
-        made = (self.drawn if is_random(function) else call)(
-            function, args, kwargs, declared)
+        made = self.done(function, args, kwargs, declared)
+        if name == "full" and function.overloadpacket in EMPTY:
+            made.zero_()  # what nobody wrote would differ by chance
         if self.twins.exact:
             made = tree_map(widened, in_full(function, args, kwargs, made))
         written = mutated(function, args, kwargs)
@@ -311,8 +318,25 @@ class TorchRecording(Mode):
         asked = kwargs.get("dtype")
         return asked is None or asked == args[0].dtype
 
+    def done(self, function, args, kwargs, declared):
+        """What an operation gives: what is random, or has no float64, in the
+        dtype that is declared."""
+        if is_random(function):
+            return self.drawn(function, args, kwargs, declared)
+        try:
+            return function(*args, **kwargs)
+        except RuntimeError:
+            if not self.twins.exact or declared not in LONGER:
+                raise
+            made = self.drawn(function, args, kwargs, declared)
+        dtype = str(declared).removeprefix("torch.")
+        note = f"{function} has no float64; it was done in {dtype}."
+        if note not in self.program.notes:
+            self.program.notes.append(note)
+        return made
+
     def drawn(self, function, args, kwargs, declared):
-        """What a random operation draws in the dtype that is declared."""
+        """What an operation gives in the dtype that is declared."""
         if not self.twins.exact or declared not in LONGER:
             return function(*args, **kwargs)
 
@@ -426,11 +450,6 @@ class TorchRecording(Mode):
         if tensor.layout == torch.strided and tensor.device.type != "meta":
             self.geometry[lie(tensor)] = (
                 StorageWeakRef(tensor.untyped_storage()), number, version)
-
-
-def call(function, args, kwargs, declared):
-    """Call an operation as it is."""
-    return function(*args, **kwargs)
 
 
 def in_full(function, args, kwargs, made):

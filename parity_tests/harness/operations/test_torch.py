@@ -344,3 +344,43 @@ def test_a_number_made_into_a_tensor_is_not_rounded():
     value = program.values[program.outputs["output"]].array
     assert np.abs(value - np.log(2 * np.pi)).max() < 1e-15
     assert torch.tensor(2 * torch.pi).dtype == torch.float32
+
+
+def test_what_was_never_written_is_the_same_in_every_run():
+    def keys(_, x):
+        made = x.new_empty(2, 6)
+        made[:, :3], made[:, 3:] = x[:, 3:], x[:, :3]
+        return made * 2
+    x = torch.linspace(0, 1, 12).double().reshape(2, 6)
+    programs = [Runner(Calling(keys), (x,), {}).run() for _ in range(3)]
+    full = [each.name for each in programs[0].operations].index("full")
+    for program in programs:
+        made = program.values[program.operations[full].results[0]]
+        np.testing.assert_array_equal(made.array, np.zeros((2, 6)))
+
+
+def test_groups_of_rows_meet_kernels_of_their_own_in_float64():
+    rows, kernels = torch.randn(9, 8), torch.randn(3, 8, 16)
+    ends = torch.tensor([4, 4, 9], dtype=torch.int32)
+    program = Runner(Calling(lambda _, x: torch._grouped_mm(
+        x, kernels, offs=ends)), (rows,), {}).run(exact=True)
+    np.testing.assert_allclose(
+        program.values[program.outputs["output"]].array, np.concatenate([
+            rows[:4].double() @ kernels[0].double(),
+            rows[4:].double() @ kernels[2].double()]), rtol=1e-12)
+    assert [each.name for each in program.operations].count("matmul") == 2
+    assert not program.notes
+
+
+def test_what_has_no_float64_is_done_in_its_own_dtype_and_noted():
+    @torch.library.custom_op("parity_tests::short", mutates_args=())
+    def short(x: torch.Tensor) -> torch.Tensor:
+        if x.dtype == torch.float64:
+            raise RuntimeError("of float32 alone")
+        return x.sin()
+    program = Runner(Calling(lambda _, x: short(x * 2) + 1), (
+        X.float(),), {}).run(exact=True)
+    made = program.values[program.outputs["output"]].array
+    np.testing.assert_allclose(made, np.sin(2 * X.numpy()) + 1, atol=1e-6)
+    assert made.dtype == np.float64
+    assert "no float64; it was done in float32" in program.notes[0]
