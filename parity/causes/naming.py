@@ -1,5 +1,7 @@
 """What a difference is called: the cause, and what it is in a and in b."""
 
+import math
+
 import numpy as np
 
 from parity.causes import naming_arrays
@@ -12,8 +14,8 @@ from parity.operations.align import is_view
 from parity.operations.expressions import plain
 from parity.operations.program import PARAMETER
 from parity.operations.trial import (
-    ARRAY, COMPUTED, EXTRA, FOLDED, MISSING, ORDER, OTHER, PACKED, SCALAR,
-    number_of)
+    ARRAY, COMPUTED, EXCHANGED, EXTRA, FOLDED, MISSING, ORDER, OTHER, PACKED,
+    SCALAR, number_of)
 
 #: Words of roles.of_step that are activations.
 ACTIVATIONS = {"gelu", "gelu by tanh", "silu", "activation", "leaky relu",
@@ -39,7 +41,8 @@ def named(difference: FaultOfPrograms):
         SCALAR: _constant, ARRAY: naming_arrays.array,
         ORDER: naming_arrays.order, OTHER: _operand,
         MISSING: _missing, EXTRA: _extra, COMPUTED: _computed,
-        PACKED: naming_arrays.packed, FOLDED: naming_arrays.folded}[
+        PACKED: naming_arrays.packed, FOLDED: naming_arrays.folded,
+        EXCHANGED: naming_arrays.exchanged}[
             difference.trial.kind](difference)
 
 
@@ -181,9 +184,26 @@ def _setting(this):
 
 def _differing(one, two):
     """(name, value in a, in b) of the first setting that differs, or ()."""
-    return next(((CALLED.get(name, name), plain(one.get(name)), plain(
-        two.get(name))) for name in {**one, **two} if name in SETTINGS
-                 and one.get(name) != two.get(name)), ())
+    for name in {**one, **two}:
+        values = one.get(name), two.get(name)
+        if name == "axis" and None in values:
+            continue  # one framework does not say it
+        if all(isinstance(each, tuple) for each in values) and len(
+                values[0]) != len(values[1]):
+            values = [_without_idle(name, each) for each in values]
+        if name in SETTINGS and values[0] != values[1]:
+            return CALLED.get(name, name), *map(plain, values)
+    return ()
+
+
+def _without_idle(name, value):
+    """A setting of a convolution, a number or a pair for each axis, without
+    the axes along which it does nothing."""
+    if name == "padding":
+        pairs = [each if isinstance(each, tuple) else (each, each)
+                 for each in value]
+        return tuple(each for each in pairs if any(each))
+    return tuple(each for each in value if each != 1)
 
 
 def _setting_of(this, steps):
@@ -208,14 +228,16 @@ def _setting_of(this, steps):
 
 
 def _spacing(steps):
-    """Strides or dilation of the one convolution of each, where they differ,
-    however it is padded or packed; or ()."""
+    """Strides, dilation or padding of the one convolution of each, where they
+    differ, however it is packed, and if nothing else pads; or ()."""
+    padded = any(each.name == "pad" for some in steps for each in some)
     found = [[each for each in some if each.name == "convolution"]
              for some in steps]
     if [*map(len, found)] != [1, 1]:
         return ()
     one, two = ({name: each.settings.get(name) for name in (
-        "strides", "dilation")} for (each,) in found)
+        "strides", "dilation", *["padding"] * (not padded))}
+                for (each,) in found)
     return _differing(one, two)
 
 
@@ -290,12 +312,39 @@ def _of_steps(this):
     orders = [[each for each in sorted(some, key=lambda each: each.number)
                if not is_view(each)] for some in steps]
     names = [[each.name for each in some] for some in orders]
+    if sorted(names[0]) == sorted(names[1]) and (
+            other := _constant_of(this, orders)):
+        return other
     if sorted(names[0]) == sorted(names[1]) and names[0] != names[1]:
         done = [roles.in_turn(skeleton, some)
                 for (skeleton, *_), some in zip(both, orders)]
         if done[0] != done[1]:
             return "order of steps", *(", then ".join(each) for each in done)
     return ()
+
+
+def _constant_of(this, steps):
+    """The one number that differs of steps that are the same but for their
+    order, or ()."""
+    found = [[(number_of(program.values[number]), each, slot)
+              for each in some
+              for slot, number in skeleton.constants(each).items()]
+             for program, skeleton, some in (
+                 (this.a, this.one, steps[0]), (this.b, this.two, steps[1]))]
+    for each in [*found[0]]:
+        twin = next((other for other in found[1] if None not in (
+            each[0], other[0]) and math.isclose(each[0], other[0])), None)
+        if twin:
+            found[0].remove(each)
+            found[1].remove(twin)
+    if [*map(len, found)] != [1, 1] or found[0][0][1].name != (
+            found[1][0][1].name) or None in (found[0][0][0], found[1][0][0]):
+        return ()
+    (in_a, *there), (in_b, *at) = found[0][0], found[1][0]
+    scores = "attention scale"
+    cause = roles.of_constant(this.two, *at)
+    return (scores if roles.of_constant(this.one, *there) == scores else
+            cause), *apart(in_a, in_b)
 
 
 def _of_branches(this):
@@ -331,8 +380,10 @@ def _of_numbers(this):
     if not factor:
         return ()
     large = "times as large" in factor
-    cause = ("attention scale" if large and roles.is_scores(
-        this.two, trial.b) else "factor" if large else "order"
+    scores = large and any(operation is not None and roles.is_scores(
+        this.skeleton(side), operation) for side, operation in (
+            ("a", trial.a), ("b", trial.b)))
+    cause = ("attention scale" if scores else "factor" if large else "order"
         if "order" in factor or "along" in factor else "")
     return (cause, in_a, f"{in_b}, {factor}") if cause else ()
 

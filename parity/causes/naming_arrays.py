@@ -91,10 +91,21 @@ def order(this):
 def packed(this):
     """Packed parts stand in another order."""
     names = [tail(name, 2) for _, name in this.trial.ways[0]]
-    order = this.trial.slot
-    in_b = ", ".join(str(order.index(i) + 1) for i in range(len(order)))
-    return ("order of the parts", "1, 2, 3, 4"[:3 * len(order) - 2],
-            f"{in_b} in {listed(names)}")
+    in_a, in_b = orders(this.trial.slot)
+    return "order of the parts", in_a, f"{in_b} in {listed(names)}"
+
+
+def exchanged(this):
+    """Parts are taken for others of the same value."""
+    in_a, in_b = orders(this.trial.slot)
+    source = this.written("b", this.trial.b.operands[0])
+    return "order of the parts", in_a, f"{in_b} of {source}"
+
+
+def orders(order):
+    """The parts in order, and as they stand that an order brings there."""
+    return [", ".join(str(each + 1) for each in some) for some in (
+        range(len(order)), map(order.index, range(len(order))))]
 
 
 def folded(this):

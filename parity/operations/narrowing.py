@@ -82,7 +82,7 @@ class Narrowing(Runs):
             for edits in trial.ways:
                 if self.spent or self.runs >= until:
                     return None
-                there = dataclasses.replace(trial, ways=[edits])
+                there = trial.by(edits)
                 if not self.gives(pair, [there]):
                     continue
                 if trial.more:  # each has its own part of the edits

@@ -30,7 +30,8 @@ class OperandTrials(State):
             yield from self.constant(operation, other)
             yield from self.parts(operation, other)
             if other.name == operation.name:
-                for slot, there in pairs:
+                for slot, there in sorted(pairs, key=lambda pair: arrays[
+                        pair[0]] not in self.tables["b"]):
                     yield from self.order(operation, slot, other, there)
         yield from self.absorbed(operation)
 

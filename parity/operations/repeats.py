@@ -8,7 +8,7 @@ import numpy as np
 from parity.operations.layouts import relaid_as
 from parity.operations.program import LEAF, OPERAND, PARAMETER, RESULT
 from parity.operations.runs import Runs, key, size
-from parity.operations.trial import EXTRA, SCALAR
+from parity.operations.trial import EXCHANGED, EXTRA, SCALAR
 
 
 class Repeats(Runs):
@@ -37,7 +37,8 @@ class Repeats(Runs):
 
     def at_next_places(self, trial, trials):
         """Yield Trials at the next places of the lines of another."""
-        if trial.b is None or trial.a is None and trial.kind != EXTRA:
+        if trial.b is None or trial.a is None and trial.kind != EXTRA or (
+                trial.kind == EXCHANGED):
             return
         mine, theirs = (
             [other for other in program.operations

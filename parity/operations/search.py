@@ -123,7 +123,7 @@ class FaultSearch(Narrowing, Repeats):
         if best is None:
             return None
         then, edits = best
-        trial = dataclasses.replace(trial, ways=[edits])
+        trial = trial.by(edits)
         if trial.kind == COMPUTED and not trial.more:
             trial, then = self.smallest(trial, now, then)
             edits = trial.ways[0]

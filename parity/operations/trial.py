@@ -10,6 +10,7 @@ from parity.operations.program import Operation
 SCALAR, ARRAY, ORDER, OTHER, MISSING, EXTRA, COMPUTED, PACKED, FOLDED = (
     "constant", "array", "order", "operand", "missing", "extra", "computed",
     "packed", "folded")
+EXCHANGED = "exchanged"
 
 
 @dataclasses.dataclass
@@ -21,13 +22,15 @@ class Trial:
             table; ORDER: the same numbers in another order; OTHER: another
             value is read; MISSING: a does more; EXTRA: b does more; COMPUTED:
             it is computed otherwise; PACKED: parts of a parameter stand in
-            another order; FOLDED: a norm of a's is in b's kernel.
+            another order; FOLDED: a norm of a's is in b's kernel; EXCHANGED:
+            parts of a value are taken for others of it.
         b, a: the operations, or None where there is none.
         value_b, value_a: numbers of the values that differ.
         ways: edits as of ``Runner.run``: where it is not known how a's axes
             lie in b, one for each way.
-        slot: of b's operand, or None.
+        slot: of b's operand, or the order of parts, or None.
         more: further Trials, without which it shows nothing.
+        each: for ways that are not of the same values, a Trial for each.
     """
 
     kind: str
@@ -38,6 +41,12 @@ class Trial:
     ways: list
     slot: int | None = None
     more: tuple = ()
+    each: tuple = ()
+
+    def by(self, edits):
+        """The Trial with one of its ways alone."""
+        own = next((each for each in self.each if each.ways[0] is edits), self)
+        return dataclasses.replace(own, ways=[edits], each=())
 
 
 def number_of(value):

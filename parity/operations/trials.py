@@ -11,6 +11,7 @@ from parity.operations.align import moves
 from parity.operations.layouts import relaid
 from parity.operations.program import CONSTANT, MADE, PARAMETER, RESULT
 from parity.operations.state import TRIED, given
+from parity.operations.exchanged_trials import ExchangedTrials
 from parity.operations.folded_trials import FoldedTrials
 from parity.operations.step_trials import StepTrials
 from parity.operations.table_trials import TableTrials
@@ -23,7 +24,7 @@ STABLE = {"matmul", "convolution"}
 EARLY = 4
 
 
-class Trials(FoldedTrials, TableTrials, StepTrials):
+class Trials(ExchangedTrials, FoldedTrials, TableTrials, StepTrials):
     """The guesses at one state of b; its arguments are those of State."""
 
     def every(self):
@@ -35,6 +36,7 @@ class Trials(FoldedTrials, TableTrials, StepTrials):
         yield from self.all_tables()
         yield from self.leaves(CONSTANT)
         yield from self.packed()
+        yield from self.at_first(self.exchanged)
         if not self.free:
             yield from self.computed(most=EARLY)
         yield from self.computed(STABLE)

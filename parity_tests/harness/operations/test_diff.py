@@ -316,3 +316,42 @@ def test_a_mask_that_is_there_is_not_told_as_missing():
     for each in found.explanations:
         assert each.in_b != "none" and "table" in (
             each.in_b + each.expression_b)
+
+
+def test_a_kernel_is_told_as_transposed_and_not_what_it_meets():
+    """Height, width and channels are all of one size."""
+    class Convolved(nn.Module):
+        def __init__(self, turned):
+            super().__init__()
+            torch.manual_seed(3)
+            self.one, self.two = (nn.Conv2d(
+                8, 8, 3, padding=1, groups=groups).double()
+                for groups in (8, 1))
+            if turned:
+                with torch.no_grad():
+                    self.one.weight.copy_(self.one.weight.mT.clone())
+
+        def forward(self, x):
+            return self.two(torch.tanh(self.one(x)))
+    x = np.random.default_rng(0).normal(size=(2, 8, 8, 8))
+    found = parity.diff(Convolved(False), Convolved(True), x)
+    each, = found.explanations
+    assert (each.b, each.cause, each.in_a) == ("one", "order", "one.weight")
+
+
+def test_a_scale_that_stands_elsewhere_is_told_by_its_number():
+    class Scores(nn.Module):
+        def __init__(self, before):
+            super().__init__()
+            torch.manual_seed(3)
+            self.inner, self.before = nn.Linear(6, 12).double(), before
+
+        def forward(self, x):
+            q, k = self.inner(x).chunk(2, -1)
+            scores = (torch.tanh(q) * 0.35 @ k.mT if self.before else
+                      torch.tanh(q) @ k.mT * 0.25)
+            return torch.softmax(scores, -1) @ x
+    found = parity.diff(Scores(False), Scores(True), X)
+    each, = found.explanations
+    assert (each.cause, each.in_a[:4], each.in_b[:4]) == (
+        "attention scale", "0.25", "0.35")

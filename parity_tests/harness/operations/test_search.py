@@ -14,7 +14,8 @@ from parity.operations.align import NEAR  # noqa: E402
 from parity.operations.program import PARAMETER  # noqa: E402
 from parity.operations.search import FaultSearch  # noqa: E402
 from parity.operations.torch import Runner  # noqa: E402
-from parity.operations.trial import ARRAY, ORDER, SCALAR  # noqa: E402
+from parity.operations.trial import (  # noqa: E402
+    ARRAY, EXCHANGED, ORDER, SCALAR)
 
 X = torch.from_numpy(np.random.default_rng(2).normal(size=(2, 5, 6)))
 
@@ -149,3 +150,32 @@ def test_a_model_that_fails_as_it_is_says_so_itself():
     program = Runner(Mixer(), (X,), {}).run(True)
     with pytest.raises(ZeroDivisionError, match="of the model's own"):
         FaultSearch(program, fails, NEAR).find()
+
+
+@pytest.mark.parametrize("count, order", [
+    (2, (1, 0)), (6, (3, 4, 5, 0, 1, 2)), (6, (0, 4, 2, 3, 1, 5))])
+def test_parts_taken_for_others_however_they_are_used(count, order):
+    def mixed(parts):
+        """Scaled and shifted, and through a gate, pair by pair."""
+        made, (scales, shifts) = X, (parts[::2], parts[1::2])
+        for scale, shift in zip(scales, shifts):
+            made = torch.tanh(made * (1 + scale) + shift) + made
+        return made
+
+    class Adapted(nn.Module):
+        def __init__(self, order):
+            super().__init__()
+            torch.manual_seed(5)
+            self.adapt = nn.Linear(6, 6 * count).double()
+            self.order = order
+
+        def forward(self, x):
+            parts = self.adapt(x.mean(1, keepdim=True)).chunk(count, -1)
+            return mixed([parts[i] for i in self.order])
+    one, two = (Runner(Adapted(each), (X,), {}) for each in (
+        range(count), order))
+    outcome = FaultSearch(one.run(exact=True), lambda edits: two.run(
+        exact=True, edits=edits), NEAR).find()
+    found, = outcome.found
+    assert (found.trial.kind, found.trial.slot) == (EXCHANGED, order)
+    assert outcome.corrected and ".chunk(count" in line(found.trial.b)
