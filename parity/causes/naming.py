@@ -167,6 +167,9 @@ def _computed(this):
             signs := SIGNS.get((trial.a.name, trial.b.name))):
         return "sign", *(f"{this.words(side)}, with {sign}"
                          for side, sign in zip("ab", signs))
+    if not this.is_cause:  # where it begins is not seen: steps say nothing
+        return _of_numbers(this) or (
+            COMPUTATION, this.words("a"), this.words("b"))
     return (_of_terms(this) or _of_parameters(this) or _of_steps(this)
             or _of_branches(this) or _of_numbers(this)
             or (COMPUTATION, this.words("a"), this.words("b")))
@@ -233,7 +236,8 @@ def _spacing(steps):
     padded = any(each.name == "pad" for some in steps for each in some)
     found = [[each for each in some if each.name == "convolution"]
              for some in steps]
-    if [*map(len, found)] != [1, 1]:
+    if [*map(len, found)] != [1, 1] or any(
+            each.settings.get("transposed") for (each,) in found):
         return ()
     one, two = ({name: each.settings.get(name) for name in (
         "strides", "dilation", *["padding"] * (not padded))}

@@ -110,9 +110,24 @@ def is_shift(skeleton, operation):
 
 
 def is_masked_later(skeleton, operation):
-    """Whether scores are masked behind an operation, before their softmax."""
-    return operation is not None and follows(
-        skeleton, operation, {"where"}, SCORES - {"where"}, 6)
+    """Whether scores are masked behind an operation, before their softmax: by
+    a choice, or by a sum with what hides."""
+    if operation is None or follows(
+            skeleton, operation, {"where"}, SCORES - {"where"}, 6):
+        return operation is not None
+    after = skeleton.after({*operation.results})
+    return any(each.name == "add" and is_scores(skeleton, each) and any(
+        hides(skeleton.program.values[root]) for root in skeleton.arrays(
+            each).values())
+        for number in operation.results
+        for each in skeleton.readers.get(skeleton.root(number), ())
+        if {*each.results} & after)
+
+
+def hides(value):
+    """Whether an array has numbers that hide what they are added to."""
+    return value.array is not None and value.array.dtype.kind == "f" and bool(
+        (value.array < -9e3).any())
 
 
 def of_constant(skeleton, operation, slot):

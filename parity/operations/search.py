@@ -18,7 +18,7 @@ from parity.operations.repeats import Repeats
 from parity.operations.runs import size
 from parity.operations.skeleton import Skeleton
 from parity.operations.trial import (
-    ARRAY, COMPUTED, EXTRA, MISSING, ORDER, OTHER, SCALAR, Trial)
+    ARRAY, COMPUTED, EXTRA, MISSING, ORDER, OTHER, PACKED, SCALAR, Trial)
 from parity.operations.trials import Trials
 
 #: Of so many values that are lost, two are tried at once.
@@ -123,6 +123,8 @@ class FaultSearch(Narrowing, Repeats):
         if best is None:
             return None
         then, edits = best
+        if trial.kind == PACKED:
+            edits, then = self.fewest(edits, then)
         trial = trial.by(edits)
         if trial.kind == COMPUTED and not trial.more:
             trial, then = self.smallest(trial, now, then)
@@ -153,6 +155,17 @@ class FaultSearch(Narrowing, Repeats):
         if trial.kind == ARRAY:
             return self.in_copies(trial, now, then)
         return then
+
+    def fewest(self, edits, then):
+        """Edits without those that b is no nearer to a with, and the Alignment
+        then: not every parameter of a width has the parts."""
+        for edit in [*edits] if len(edits) > 1 else ():
+            less = {other: array for other, array in edits.items()
+                    if other != edit}
+            other = self.aligned(self.edits | less) if less else None
+            if other and size(other) <= size(then):
+                edits, then = less, other
+        return edits, then
 
     def edited(self, edits):
         """The fault that gave b something for all that these edits give it.

@@ -179,3 +179,24 @@ def test_parts_taken_for_others_however_they_are_used(count, order):
     found, = outcome.found
     assert (found.trial.kind, found.trial.slot) == (EXCHANGED, order)
     assert outcome.corrected and ".chunk(count" in line(found.trial.b)
+
+
+def test_only_the_parameters_that_have_the_parts_are_put_in_order():
+    class Turned(nn.Module):
+        def __init__(self, turned):
+            super().__init__()
+            torch.manual_seed(6)
+            self.taps = nn.Parameter(torch.randn(4, 6).double())
+            self.shift = nn.Parameter(torch.randn(4, 1).double())
+            self.turned = turned
+
+        def forward(self, x):
+            taps = self.taps.flip(0) if self.turned else self.taps
+            rows = x[:, :4] * taps + self.shift
+            return torch.tanh(rows).sum(1)
+    one, two = (Runner(Turned(each), (X,), {}) for each in (False, True))
+    outcome = FaultSearch(one.run(exact=True), lambda edits: two.run(
+        exact=True, edits=edits), NEAR).find()
+    edits = [edit for found in outcome.found for trial in found.trials
+             for edit in trial.ways[0]]
+    assert outcome.corrected and not any("shift" in edit for edit in edits)
