@@ -332,13 +332,18 @@ def numbers(skeleton, operations):
 
 
 def summed(skeleton, operations):
-    """Over how many numbers the first of some operations that reduces does;
-    None if none does."""
-    for operation in operations:
-        if operation.name in ("mean", "sum", "var"):
-            values = skeleton.program.values
-            return values[operation.operands[0]].signature.size // max(
-                values[operation.results[0]].signature.size, 1)
+    """Over how many numbers the norm is taken that some operations do: those
+    of the last reduction before its root; None if there is none."""
+    for root in operations:
+        if root.name not in ("rsqrt", "sqrt") and not (
+                root.name == "power" and any(abs(each) < 1 for each in numbers(
+                    skeleton, [root]))):
+            continue
+        for each in between(skeleton, root.results[0], (), 5):
+            if each.name in ("mean", "sum", "var"):
+                values = skeleton.program.values
+                return values[each.operands[0]].signature.size // max(
+                    values[each.results[0]].signature.size, 1)
     return None
 
 

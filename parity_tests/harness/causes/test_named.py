@@ -5,11 +5,13 @@ import pytest
 torch = pytest.importorskip(
     "torch", reason="not asked: torch is not installed")
 
-from parity.causes.diff import diff  # noqa: E402
+from parity.causes.diff import diff, exact  # noqa: E402
 from parity.comparison.result import FLOAT32  # noqa: E402
+from parity.operations import roles  # noqa: E402
 from parity.operations.program import Program, Value  # noqa: E402
 from parity.operations.align import Alignment  # noqa: E402
 from parity.operations.expressions import Names  # noqa: E402
+from parity.operations.skeleton import Skeleton  # noqa: E402
 from torch import nn  # noqa: E402
 
 
@@ -211,3 +213,25 @@ def test_pairs_of_halves_are_parts_not_an_axis():
             drawn(TurnedPairs(False)), drawn(TurnedPairs(True)), X):
         assert cause == "order of the parts"
         assert "every 2. number from 0" in in_a and "0 to 2" in in_b
+
+
+class Mixture(nn.Module):
+    """A norm of three parts' sum, added to what they are of."""
+
+    def __init__(self):
+        super().__init__()
+        self.parts = nn.ModuleList([nn.Linear(6, 6) for _ in range(3)])
+
+    def forward(self, x):
+        y = x + torch.stack([part(x) for part in self.parts], -2).sum(-2)
+        return y * torch.rsqrt(y.square().mean(-1, keepdim=True) + 1e-6)
+
+
+def test_a_norm_is_over_what_its_own_mean_is_over():
+    """And not over the parts that were summed before it."""
+    program = exact(drawn(Mixture()), X).program
+    skeleton = Skeleton(program)
+    (output,) = program.outputs.values()
+    steps = roles.between(skeleton, output, ())
+    assert {"sum", "mean"} <= {each.name for each in steps}
+    assert roles.summed(skeleton, steps) == 6
