@@ -16,6 +16,7 @@ from parity.operations.folded_trials import FoldedTrials
 from parity.operations.step_trials import StepTrials
 from parity.operations.table_trials import TableTrials
 from parity.operations.trial import COMPUTED, ORDER, Trial
+from parity.operations.turned_trials import TurnedTrials
 
 #: Operations that every framework has alike, and which are tried first.
 STABLE = {"matmul", "convolution"}
@@ -24,7 +25,8 @@ STABLE = {"matmul", "convolution"}
 EARLY = 4
 
 
-class Trials(ExchangedTrials, FoldedTrials, TableTrials, StepTrials):
+class Trials(ExchangedTrials, FoldedTrials, TableTrials, TurnedTrials,
+             StepTrials):
     """The guesses at one state of b; its arguments are those of State."""
 
     def every(self):
@@ -36,7 +38,7 @@ class Trials(ExchangedTrials, FoldedTrials, TableTrials, StepTrials):
         yield from self.all_tables()
         yield from self.leaves(CONSTANT)
         yield from self.packed()
-        yield from self.at_first(self.exchanged)
+        yield from self.at_first(self.exchanged, self.turned)
         if not self.free:
             yield from self.computed(most=EARLY)
         yield from self.computed(STABLE)

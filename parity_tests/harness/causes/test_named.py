@@ -215,6 +215,28 @@ def test_pairs_of_halves_are_parts_not_an_axis():
         assert "every 2. number from 0" in in_a and "0 to 2" in in_b
 
 
+class Convolved(nn.Module):
+    """A picture made larger, its kernel from either end of its places."""
+
+    def __init__(self, axes=()):
+        super().__init__()
+        self.kernel = nn.Parameter(torch.empty(3, 4, 3, 3))
+        self.axes = axes
+
+    def forward(self, x):
+        return nn.functional.conv_transpose2d(
+            x, self.kernel.flip(self.axes), stride=2).tanh()
+
+
+@pytest.mark.parametrize("axes, words", [
+    ((2, 3), "2, 3"), ((3,), "3")])
+def test_a_kernel_from_its_other_end_is_no_stride(axes, words):
+    (cause, _, in_b), = told(
+        drawn(Convolved()), drawn(Convolved(axes)), PICTURES)
+    assert cause == "order"
+    assert in_b == f"the same numbers: turned round along axis {words}"
+
+
 class Mixture(nn.Module):
     """A norm of three parts' sum, added to what they are of."""
 
