@@ -1,24 +1,21 @@
 """The fast form's engine; functions without one are the readable engine's."""
 
-import weakref
+import functools
 
 import jax
-from flax import nnx
 
 from transformer_contract import fast_forms
 from transformer_contract.batch import check_inputs, check_search
 from impl_jax import engine
 from impl_jax.fast import attention, layers
 from impl_jax.fast.search import SEARCHES
+from impl_jax.fast.split import split
 from impl_jax.fast.train import Trainer
 from impl_jax.dropout import evaluating
 from impl_jax.parameters import home, modules
 
 #: The fast kind of each module that has one; they hold the same.
 FAST = attention.FAST | layers.FAST
-
-#: A model -> its answer to arrays, compiled for each shape that they have.
-ANSWERS = weakref.WeakKeyDictionary()
 
 
 def __getattr__(name):
@@ -43,11 +40,13 @@ def build(component, config, weights, dtype="float64", device="cpu"):
 
 def answer(model, *inputs):
     """A Transformer's output of native arrays, compiled."""
-    if model not in ANSWERS:
-        graph = nnx.graphdef(model)
-        ANSWERS[model] = jax.jit(
-            lambda state, *inputs: nnx.merge(graph, state)(*inputs))
-    return ANSWERS[model](nnx.state(model), *inputs)
+    return answered(*split(model), *inputs)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def answered(graph, arrays, *inputs):
+    """The output of a model that is split."""
+    return graph.merge(arrays)(*inputs)
 
 
 def predict(model, source, target, source_mask, target_mask):

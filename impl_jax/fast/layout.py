@@ -18,11 +18,15 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
+from impl_jax.fast.split import at, of, split, structure
 from impl_jax.parameters import home
 from impl_jax.projection import TiedProjection
 
 #: Tokens of a search from which on a copy of the table pays.
 LONG = 32
+
+#: What is kept of a model -> the structure of what is laid out of it.
+STRUCTURES = weakref.WeakKeyDictionary()
 
 #: Nothing is given to YNNPACK.
 BY_EIGEN = ("xla_cpu_experimental_ynn_fusion_type", ""),
@@ -104,17 +108,23 @@ def laid_out(model, tokens):
     Weights that are changed later do not reach it.
 
     Returns:
-        The model, or itself where nothing pays, and XLA's options for it.
+        Its Graph and its arrays, and XLA's options for it; where nothing pays
+        the model's own, and none.
     """
-    tied = isinstance(model.projection, TiedProjection)
     if tokens < LONG or home(model) != "cpu":
-        return model, ()
+        return *split(model), ()
     layers = nnx.List(
         with_parts(layer, self_attention=joined(layer.self_attention))
         for layer in model.decoder.layers)
-    return with_parts(
+    tied = isinstance(model.projection, TiedProjection)
+    own = with_parts(
         model, decoder=with_parts(model.decoder, layers=layers),
-        **{"projection": Turned(model.projection)} if tied else {}), known()
+        **{"projection": Turned(model.projection)} if tied else {})
+    before = of(model, ())
+    if before not in STRUCTURES:
+        STRUCTURES[before] = structure(own)
+    graph, [paths] = STRUCTURES[before]
+    return graph, [at(own, path).get_raw_value() for path in paths], known()
 
 
 def joined(attention):

@@ -13,12 +13,12 @@ import typing
 import jax
 import jax.numpy as jnp
 import numpy as np
-from flax import nnx
 
 from impl_jax.dialects.search import DialectBeam
 from impl_jax.fast.cache import (
     decode_one, memory_pairs, new_cache, new_writers, reorder, write_all)
 from impl_jax.fast.layout import laid_out
+from impl_jax.fast.split import split
 from impl_jax.masks import causal_mask, padding_mask
 from impl_jax.sample import uniforms
 from impl_jax.search import follow
@@ -59,7 +59,7 @@ def _split(settings, vocab):
 @functools.partial(jax.jit, static_argnums=0)
 def _encoded(graph, weights, source):
     """The memory of sources, and what cross-attentions read of it."""
-    model = nnx.merge(graph, weights)
+    model = graph.merge(weights)
     memory = model.encode(source, padding_mask(source, model.config.pad_id))
     return memory, memory_pairs(model, memory)
 
@@ -187,10 +187,10 @@ def one_by_one(model, source, settings, rows):
              if settings.method == "sample"
              else jnp.zeros((len(source), length)))
     fixed, numbers = _split(settings, model.config.target_vocab)
-    encoded = _encoded(*nnx.split(model), source)
-    model, options = laid_out(model, settings.max_tokens)
+    encoded = _encoded(*split(model), source)
+    graph, arrays, options = laid_out(model, settings.max_tokens)
     return _compiled(_one_by_one, options)(
-        *nnx.split(model), source, encoded, fixed, numbers, draws)
+        graph, arrays, source, encoded, fixed, numbers, draws)
 
 
 @functools.cache
@@ -201,7 +201,7 @@ def _compiled(search, options):
 
 
 def _one_by_one(graph, weights, source, encoded, settings, numbers, draws):
-    run = Search(nnx.merge(graph, weights), source, encoded, settings)
+    run = Search(graph.merge(weights), source, encoded, settings)
     length = run.length
     tokens = jnp.full((len(source), length), run.pad_id)
     tokens = tokens.at[:, 0].set(settings.bos_id)
@@ -231,10 +231,10 @@ def beam_search(model, source, settings, rows):
     fixed, numbers = _split(settings, model.config.target_vocab)
     if settings.beam == 1:
         return beam_of_one(model, source, settings, numbers.penalties)
-    encoded = _encoded(*nnx.split(model), source)
-    model, options = laid_out(model, settings.max_tokens)
+    encoded = _encoded(*split(model), source)
+    graph, arrays, options = laid_out(model, settings.max_tokens)
     return _compiled(_beam_search, options)(
-        *nnx.split(model), source, encoded, fixed, numbers)
+        graph, arrays, source, encoded, fixed, numbers)
 
 
 def beam_of_one(model, source, settings, penalties):
@@ -248,7 +248,7 @@ def beam_of_one(model, source, settings, penalties):
 
 
 def _beam_search(graph, weights, source, encoded, settings, numbers):
-    run = Search(nnx.merge(graph, weights), source, encoded, settings)
+    run = Search(graph.merge(weights), source, encoded, settings)
     b, w, length = len(source), settings.beam, run.length
     vocab = run.model.config.target_vocab
     count = settings.candidates

@@ -16,6 +16,7 @@ from impl_jax.fast.dropout import draw
 from impl_jax.fast.loss import cross_entropy
 from impl_jax.fast.packing import Packed, packed_vectors
 from impl_jax.fast.random import fold_in
+from impl_jax.fast.split import put, split
 from impl_jax.masks import padding_mask
 from impl_jax.optimizer import clip_by_global_norm
 from impl_jax.parameters import leaves, paths
@@ -56,7 +57,7 @@ class Trainer(train.Trainer):
 
     def __init__(self, model, training):
         super().__init__(model, training)
-        self.graph, _, self.rest = nnx.split(model, nnx.Param, ...)
+        self.graph, _, self.rest = split(model, nnx.Param, ...)
         self.key = random.fold_in(random.key(training.seed), "dropout")
         self.compiled = jax.jit(self._compute, donate_argnums=(0, 1, 2))
 
@@ -72,16 +73,17 @@ class Trainer(train.Trainer):
         both = packing.compiled(self.model.config, *map(
             np.asarray, (sources, targets[:, :, 1:]))) if len(
                 sources.devices()) == 1 else None
+        _, weights, _ = split(self.model, nnx.Param, ...)
         weights, self.m, self.v, loss, norm = self.compiled(
-            nnx.state(self.model, nnx.Param), self.m, self.v, sources,
+            weights, self.m, self.v, sources,
             targets, both, np.uint32(self.step),
             np.asarray(settings, self.m[0].dtype))
-        nnx.update(self.model, weights)
+        put(self.model, weights, nnx.Param, ...)
         return loss, norm, settings[0]
 
     def _compute(
             self, weights, m, v, sources, targets, both, step, settings):
-        model = nnx.merge(self.graph, weights, self.rest)
+        model = self.graph.merge(weights, self.rest)
         training = self.training
         key = fold_in(self.key, step)
         counts = jnp.sum(
@@ -114,4 +116,5 @@ class Trainer(train.Trainer):
             weight, m[i], v[i] = self.optimizer.update(
                 old.get(), gradients[i], m[i], v[i], *settings)
             old.set(weight)
-        return nnx.state(model, nnx.Param), m, v, loss, norm
+        weights = jax.tree.leaves(nnx.state(model, nnx.Param))
+        return weights, m, v, loss, norm

@@ -776,15 +776,15 @@ def test_jax_copies_no_keys_for_a_token(engine, method, rows):
     XLA can decide otherwise for some shapes; then a token costs the more, the
     longer the target may be.
     """
-    from flax import nnx
     from impl_jax.fast import layout, search
+    from impl_jax.fast.split import split
     length = 160
     settings, numbers = search._split(GenerationConfig(
         method=method, max_tokens=length - 1), CONFIG.target_vocab)
     model, source = _kept(engine), SOURCE[:rows]
-    encoded = search._encoded(*nnx.split(model), source)
-    model, options = layout.laid_out(model, length)
-    given = *nnx.split(model), source, encoded, settings, numbers
+    encoded = search._encoded(*split(model), source)
+    graph, arrays, options = layout.laid_out(model, length)
+    given = graph, arrays, source, encoded, settings, numbers
     compiled = (
         search._compiled(search._beam_search, options).lower(*given)
         if method == "beam" else
