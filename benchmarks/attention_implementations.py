@@ -80,6 +80,20 @@ def _ready(attend, native, to_numpy, product, versions, **pool):
     return choose(next(iter(CASES)))
 
 
+def _by_size(blocks, equation):
+    """attend(query, key, value, mask, causal) as a fast form chooses it.
+
+    It goes over blocks if there is a whole one of queries and of keys; else it
+    is equation 1. A few tokens are never causal here.
+    """
+    def attend(query, key, value, mask, causal):
+        if min(query.shape[2], key.shape[2]) < blocks.SIZE:
+            return equation(query, key, value, mask)
+        return blocks.attend(query, key, value, mask, causal, 8.0)
+
+    return attend
+
+
 def sdpa(config, weights, batch, threads):
     """torch.nn.functional.scaled_dot_product_attention."""
     import torch
@@ -113,13 +127,20 @@ def numpy(config, weights, batch, threads):
     from threadpoolctl import ThreadpoolController
 
     from reference_numpy import engine
-    from reference_numpy.fast import blocks
+    from reference_numpy.fast import attention, blocks
     limit = ThreadpoolController().wrap(limits=1, user_api="blas")
+
+    def equation(query, key, value, mask):
+        scores = query @ key.mT
+        scores /= 8.0
+        return attention.masked_softmax(scores, mask) @ value, None
+
+    chosen = _by_size(blocks, equation)
 
     @limit
     def attend(query, key, value, causal):
         mask = np.ones((1, 1, 1, key.shape[2]), bool)
-        return blocks.attend(query, key, value, mask, causal, 8.0)[0]
+        return chosen(query, key, value, mask, causal)[0]
 
     return _ready(attend, np.asarray, np.asarray, products.numpy,
                   engine.versions())
@@ -130,13 +151,19 @@ def keras(config, weights, batch, threads):
     import tensorflow as tf
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     tf.config.threading.set_inter_op_parallelism_threads(threads)
-    from impl_keras import engine
+    from impl_keras import attention, engine
     from impl_keras.fast import blocks
+
+    def equation(query, key, value, mask):
+        scores = tf.matmul(query, key, transpose_b=True) / 8.0
+        return attention.masked_softmax(scores, mask) @ value
+
+    attend = _by_size(blocks, equation)
 
     @functools.partial(tf.function, jit_compile=True, autograph=False)
     def compiled(query, key, value, causal):
         mask = tf.ones((1, 1, 1, key.shape[2]), tf.bool)
-        return blocks.attend(query, key, value, mask, causal, 8.0)
+        return attend(query, key, value, mask, causal)
 
     return _ready(compiled, tf.constant, engine.to_numpy,
                   functools.partial(products.tensorflow, True),
@@ -147,13 +174,16 @@ def jax(config, weights, batch, threads):
     """Our port's fast form under jit."""
     import jax
 
-    from impl_jax import engine
+    from impl_jax import attention, engine
     from impl_jax.fast import blocks
+
+    attend = _by_size(blocks, lambda query, key, value, mask: (
+        attention.masked_softmax(query @ key.mT / 8.0, mask) @ value))
 
     @functools.partial(jax.jit, static_argnums=3)
     def compiled(query, key, value, causal):
         mask = jax.numpy.ones((1, 1, 1, key.shape[2]), bool)
-        return blocks.attend(query, key, value, mask, causal, 8.0)
+        return attend(query, key, value, mask, causal)
 
     return _ready(
         lambda *inputs: compiled(*inputs).block_until_ready(),
