@@ -161,7 +161,6 @@ def _by_operations(comparison, a, b, one, two):
     comparison.notes += [f"{side}: {note}" for side, program in zip(
         "ab", programs) for note in program.notes]
     if not alignment.outputs:
-        comparison.notes.append("no output of a has the size of one of b.")
         explain(comparison, a, b)
         return
     edits = {}

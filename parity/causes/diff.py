@@ -1,22 +1,27 @@
 """``parity.diff`` and ``parity.exact``: all in one call."""
 
+import contextlib
 import dataclasses
 import inspect
 import os
 import time
-from collections.abc import Callable, Mapping
+import traceback
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from parity_io.errors import InputError
+from parity import out_of_memory
 from parity.causes.deciding import Side, decide
 from parity.causes.foreign import finish
 from parity.comparison.compare import compare
 from parity.comparison.result import Comparison
 from parity.exported import opening
+from parity.exported.model import NotInstalled
 from parity.inputs.raw import checked, kept
 from parity.tracing.trace import framework_of, trace
+from parity.training.places import OURS, Lines
 
 
 def diff(a: Any, b: Any, *inputs: Any, exact: bool = False,
@@ -56,13 +61,43 @@ def diff(a: Any, b: Any, *inputs: Any, exact: bool = False,
     if file:
         second, two = opened(opening.read(b, one.inputs, one.keywords))
     else:
-        second, two = seen(two, gradients)
-    first, one = seen(one, gradients)
+        with theirs("b", two):
+            second, two = seen(two, gradients)
+    with theirs("a", one):
+        first, one = seen(one, gradients)
     comparison = compare(first, second, names)
     decide(comparison, first, second, one, two, exact=exact)
     finish(comparison, one, two)
     comparison.seconds = time.perf_counter() - began
     return comparison
+
+
+@contextlib.contextmanager
+def theirs(name: str, side: Side) -> Iterator[None]:
+    """Say which model an error is of, and what the model was given.
+
+    Raises:
+        InputError: in the place of any error of the model's own code.
+    """
+    try:
+        yield
+    except (InputError, NotInstalled, MemoryError):
+        raise
+    except Exception as error:  # a user's code raises what it likes
+        frames = traceback.extract_tb(error.__traceback__)
+        if out_of_memory.message(error) or frames[-1].filename.startswith(
+                OURS):
+            raise
+        text = " ".join(str(error).split())[:300].rstrip(".")
+        place = Lines().last(frames)
+        given = ", ".join(
+            f"{value.dtype} {list(value.shape)}".removeprefix("torch.")
+            for value in (*side.inputs, *side.keywords.values())
+            if hasattr(value, "shape") and hasattr(value, "dtype"))
+        raise InputError(
+            f"model {name} cannot be run{f' on {given}' if given else ''}"
+            f"{f', at {place}' if place else ''} ({type(error).__name__}: "
+            f"{text}); mend it, or give it other inputs.") from error
 
 
 def seen(side: Side, gradients: Callable | None = None) -> tuple:

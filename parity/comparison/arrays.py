@@ -16,6 +16,9 @@ CHUNK = 1 << 22
 #: What is noted of two arrays that are alike and prove nothing.
 NOT_FINITE = "NaN or infinite everywhere in both"
 
+#: Of arrays without any number.
+EMPTY = "empty in both"
+
 
 def compare_values(actual, expected, limit, dtype):
     """Compare two arrays, as comparator.compare, with four exceptions.
@@ -36,7 +39,7 @@ def compare_values(actual, expected, limit, dtype):
         dtype = None
     if (actual.shape, actual.dtype) == (
             expected.shape, expected.dtype) and not expected.size:
-        return Difference(0.0, limit, ZERO), "empty in both"
+        return Difference(0.0, limit, ZERO), EMPTY
     floating = is_float(actual) and is_float(expected)
     if (not floating or actual.shape != expected.shape
             or actual.dtype.name != dtype or not expected.size):

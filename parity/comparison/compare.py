@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 
 from parity_io.errors import InputError, plural, one_of
-from parity.comparison.arrays import NOT_FINITE, compare_values
+from parity.comparison.arrays import EMPTY, NOT_FINITE, compare_values
 from parity.comparison.belonging import (
     check_comparable, check_inputs, rearranged_back, surely)
 from parity.comparison.layers import chosen
-from parity.comparison.outputs import caches, differing, not_compared
+from parity.comparison.outputs import (
+    caches, differing, not_compared, unlike)
 from parity.comparison.result import (
     GRADIENT, INHERITED, INPUT, NEW, OUTPUT, PARAMETER, UNKNOWN, WITHIN,
     Comparison, PairRow, describe)
@@ -310,14 +311,14 @@ class _Comparing:
                 next(iter(other.outputs), ""), SAME, SAME, pair.by, kind,
                 next(iter(mine.outputs.values())).shape, self.a.dtype, None,
                 0.0, DIVERGENCE,
-                "no output of a has the size of one of b",
+                unlike(mine, other),
                 mine.ended))
         elif pair.a == pair.b == WHOLE:
             outputs += differing(pair, mine, other, self.forward, kind)
             self.notes += caches(pair, mine, other)
             self.left_out = [
                 *(f"{row.a_name}, which is {row.note}" for row in outputs
-                  if row.note == NOT_FINITE),
+                  if row.note in (EMPTY, NOT_FINITE)),
                 *not_compared(pair, mine, other)]
         if local and other.source == MODULE and outputs:
             self.local(pair, mine, other, outputs)
@@ -404,9 +405,13 @@ def _origin(row, inputs):
 
 def _notes(a, b, names, dtype):
     """Remarks on a comparison, a sentence each."""
+    both = [note for note in a.notes if note in b.notes]
+    for note in both:
+        yield f"a and b: {note}"
     for side, trace in (("a", a), ("b", b)):
         for note in trace.notes:
-            yield f"{side}: {note}"
+            if note not in both:
+                yield f"{side}: {note}"
         only = getattr(names, f"only_{side}")
         alone = [plural(len(only[what]), what[:-1])
                  for what in ("steps", "parameters") if only.get(what)]

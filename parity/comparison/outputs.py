@@ -99,6 +99,14 @@ def is_cache(kind):
     return kind.lower().endswith("cache")
 
 
+def unlike(mine, other):
+    """How the models' outputs are, of which none has the size of another."""
+    gives = [", ".join(f"{name} {list(array.shape)}" for name, array in
+                       step.outputs.items()) or "no array"
+             for step in (mine, other)]
+    return "a returns {}, b {}".format(*gives)
+
+
 def not_compared(pair, mine, other):
     """Yield what of the models' outputs could not be compared, in words."""
     one, two = leaves(mine), leaves(other)

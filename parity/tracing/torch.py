@@ -317,9 +317,11 @@ def capture(model, inputs, keywords, loss_of, run=None):
             stack.callback(collected.let_go)
             stack.enter_context(torch.enable_grad())
             stack.enter_context(torch.inference_mode(False))
+        before = torch.random.get_rng_state()
         with calls_seen(model, recorder), recorder.tapping():
             output = recorder.whole(model, inputs, keywords, run)
         recorder.active = False
+        drew = not torch.equal(before, torch.random.get_rng_state())
         if loss_of:
             loss, gradients = backward(
                 framework, recorder, collected, loss_of(output), tensors,
@@ -332,7 +334,9 @@ def capture(model, inputs, keywords, loss_of, run=None):
     if model.training:
         notes.append("the model is in training mode, so any dropout drops "
                      "values and running averages are not used.")
-
+    if drew:
+        notes.append("the model draws random numbers; one that begins from "
+                     "another state draws others.")
     notes += fused(model, recorder)
 
     def rerun(path, arrays):

@@ -8,7 +8,7 @@ import pytest
 from parity_io.errors import InputError
 from parity.comparison.arrays import compare_values
 from parity.comparison.compare import compare
-from parity.comparison.result import NOTHING
+from parity.comparison.result import INCOMPLETE, NOTHING
 from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity.numerics.tolerances import model_limits
 from parity.tracing.folder import dump, load
@@ -73,7 +73,19 @@ def test_outputs_of_other_sizes_diverge():
     found = compare(Plain("torch", {"x": X}, {"output": X}),
                     Plain("jax", {"x": X}, {"output": X[:, :3]}))
     assert found.verdict == DIVERGENCE
-    assert "no output of a has the size" in found.first.reason
+    assert found.first.reason == (
+        "a returns output [2, 7, 12], b output [2, 3, 12]")
+
+
+def test_outputs_without_a_number_are_not_compared():
+    found = compare(Plain("torch", {"x": X}, {"output": X[:0]}),
+                    Plain("jax", {"x": X}, {"output": X[:0]}))
+    assert found.verdict == NOTHING
+    found = compare(
+        Plain("torch", {"x": X}, {"output": X[:0], "other": X}),
+        Plain("jax", {"x": X}, {"output": X[:0], "other": X}))
+    assert found.verdict == INCOMPLETE
+    assert "output, which is empty in both" in found.sentence()
 
 
 def test_nan_on_one_side_or_both():
