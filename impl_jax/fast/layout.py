@@ -108,7 +108,7 @@ def laid_out(model, tokens):
     Weights that are changed later do not reach it.
 
     Returns:
-        Its Graph and its arrays, and XLA's options for it; where nothing pays
+        Its SplitGraph, its arrays and XLA's options for it; where nothing pays
         the model's own, and none.
     """
     if tokens < LONG or home(model) != "cpu":

@@ -14,11 +14,11 @@ from flax import nnx
 #: A model -> its Kept by the kinds of Variables that were asked for.
 KEPT = weakref.WeakKeyDictionary()
 
-#: Each Graph once, so that models of one structure share what is compiled.
+#: Each SplitGraph once: models of one structure share what is compiled.
 GRAPHS = {}
 
 
-class Graph:
+class SplitGraph:
     """A model without its arrays; equal for models of the same structure."""
 
     def __init__(self, graph, trees):
@@ -30,7 +30,7 @@ class Graph:
 
     def __eq__(self, other):
         return self is other or (
-            isinstance(other, Graph) and self.graph == other.graph
+            isinstance(other, SplitGraph) and self.graph == other.graph
             and self.trees == other.trees)
 
     def merge(self, *arrays):
@@ -40,9 +40,9 @@ class Graph:
 
 
 def structure(model, *kinds):
-    """A model's Graph, and the paths of its Variables: a list each kind."""
+    """A model's SplitGraph, and its Variables' paths: a list each kind."""
     graph, *states = nnx.split(model, *kinds)
-    graph = Graph(graph, tuple(map(jax.tree.structure, states)))
+    graph = SplitGraph(graph, tuple(map(jax.tree.structure, states)))
     return GRAPHS.setdefault(graph, graph), [
         [path for path, _ in nnx.to_flat_state(state)] for state in states]
 
@@ -81,7 +81,7 @@ def at(node, path):
 
 
 def split(model, *kinds):
-    """A model's Graph, and its arrays: a list for each kind, or one of all."""
+    """A model's SplitGraph, and its arrays: a list each kind, or one of all."""
     kept = of(model, kinds)
     return kept.graph, *([variable.get_raw_value() for variable in variables]
                          for variables in kept.variables)

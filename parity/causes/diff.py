@@ -5,14 +5,12 @@ import dataclasses
 import inspect
 import os
 import time
-import traceback
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from parity_io.errors import InputError
-from parity import out_of_memory
 from parity.causes.deciding import Side, decide
 from parity.causes.foreign import finish
 from parity.comparison.compare import compare
@@ -21,7 +19,7 @@ from parity.exported import opening
 from parity.exported.model import NotInstalled
 from parity.inputs.raw import checked, kept
 from parity.tracing.trace import framework_of, trace
-from parity.training.places import OURS, Lines
+from parity.tracing.users import told
 
 
 def diff(a: Any, b: Any, *inputs: Any, exact: bool = False,
@@ -84,20 +82,16 @@ def theirs(name: str, side: Side) -> Iterator[None]:
     except (InputError, NotInstalled, MemoryError):
         raise
     except Exception as error:  # a user's code raises what it likes
-        frames = traceback.extract_tb(error.__traceback__)
-        if out_of_memory.message(error) or frames[-1].filename.startswith(
-                OURS):
+        if (words := told(error)) is None:
             raise
-        text = " ".join(str(error).split())[:300].rstrip(".")
-        place = Lines().last(frames)
+        place, raised = words
         given = ", ".join(
             f"{value.dtype} {list(value.shape)}".removeprefix("torch.")
             for value in (*side.inputs, *side.keywords.values())
             if hasattr(value, "shape") and hasattr(value, "dtype"))
         raise InputError(
             f"model {name} cannot be run{f' on {given}' if given else ''}"
-            f"{f', at {place}' if place else ''} ({type(error).__name__}: "
-            f"{text}); mend it, or give it other inputs.") from error
+            f"{place} {raised}; mend it, or give it other inputs.") from error
 
 
 def seen(side: Side, gradients: Callable | None = None) -> tuple:

@@ -5,17 +5,16 @@ import dataclasses
 import importlib
 import importlib.util
 import sys
-import traceback
 from collections.abc import Callable
 
 import numpy as np
 
 from parity_io.errors import InputError, plural
-from parity import out_of_memory
 from parity.training.form import Training, arguments, training_of
 from parity.training.lockstep import Lock, rows_of
-from parity.training.places import OURS, Lines
+from parity.training.places import Lines
 from parity.training.records import WatchedRun
+from parity.tracing.users import told
 
 
 @dataclasses.dataclass
@@ -75,16 +74,11 @@ class Maker:
         except (InputError, MemoryError):
             raise
         except Exception as error:  # the model's, the loss's, the optimiser's
-            frames = traceback.extract_tb(error.__traceback__)
-            if out_of_memory.message(error) or frames[-1].filename.startswith(
-                    OURS):
+            if (words := told(error)) is None:
                 raise
-            text = " ".join(str(error).split())[:300].rstrip(".")
-            raise InputError(
-                f"the training of {self.side} failed"
-                + (f" at {place}" if (place := self.lines.last(frames))
-                   else "")
-                + f" ({type(error).__name__}: {text}); mend it.") from error
+            place, raised = words
+            raise InputError(f"the training of {self.side} failed{place} "
+                             f"{raised}; mend it.") from error
 
     def made(self, steps, lock):
         """(the Training, None), or (None, the run that ``make`` made)."""

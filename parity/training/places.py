@@ -5,12 +5,8 @@ import linecache
 import pathlib
 import re
 import sys
-import sysconfig
 
-#: Files below these are no user's.
-LIBRARIES = tuple({sysconfig.get_paths()[name] for name in (
-    "stdlib", "platstdlib", "purelib", "platlib")})
-OURS = f"{pathlib.Path(__file__).resolve().parent.parent}/"
+from parity.tracing.users import is_users
 
 #: What a line has that sets a thing, the most telling first.
 TELLING = {
@@ -42,14 +38,7 @@ class Lines:
     """
 
     def __init__(self):
-        self.lines, self.kinds, self.default = {}, {}, ""
-
-    def is_users(self, file):
-        """Whether a file is neither a library's nor ours."""
-        if file not in self.kinds:
-            self.kinds[file] = not file.startswith((
-                *LIBRARIES, OURS, "<")) and "site-packages" not in file
-        return self.kinds[file]
+        self.lines, self.default = {}, ""
 
     @contextlib.contextmanager
     def __call__(self):
@@ -58,7 +47,7 @@ class Lines:
                 frame = frame.f_back
             elif event != "c_call":
                 return
-            if frame is not None and self.is_users(frame.f_code.co_filename):
+            if frame is not None and is_users(frame.f_code.co_filename):
                 self.lines[frame.f_code.co_filename, frame.f_lineno] = None
         before = sys.getprofile()
         sys.setprofile(seen)
@@ -76,15 +65,9 @@ class Lines:
                         return f"{pathlib.Path(file).name}:{line}"
         return self.default
 
-    def last(self, frames):
-        """The last of a traceback's frames that is a user's, or ""."""
-        return next((f"{pathlib.Path(each.filename).name}:{each.lineno}"
-                     for each in reversed(frames)
-                     if self.is_users(each.filename)), "")
-
     def begins_at(self, function):
         """Take a function's own line where no other tells."""
         code = getattr(function, "__code__", None)
-        if code is not None and self.is_users(code.co_filename):
+        if code is not None and is_users(code.co_filename):
             self.default = (f"{pathlib.Path(code.co_filename).name}:"
                             f"{code.co_firstlineno}")

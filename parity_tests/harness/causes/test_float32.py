@@ -313,8 +313,7 @@ def test_an_epsilon_that_float32_blurs_is_named(torch):
     comparison = explained(model(1e-5), model(1e-6), x(9).float())
     only, = comparison.explanations
     assert (only.cause, only.in_b) == ("epsilon", "1e-06")
-    assert only.known == ["With epsilon 9.7e-07, 9.9e-07 they come out as "
-                          "well."]
+    assert only.known == ["By the numbers, epsilon 9.7e-07, 9.9e-07 fits too."]
 
 
 def test_an_approximate_erf_is_not_rounding(torch):

@@ -182,14 +182,14 @@ class Refusing(Block):
 
 def test_an_error_says_whose_it_is():
     with pytest.raises(InputError, match=(
-            r"model b cannot be run on float64 \[.*\], at test_diff.py:")):
+            r"model b cannot be run on float64 \[.*\] at test_diff.py:")):
         parity.diff(Block(), Refusing(), X)
     with pytest.raises(InputError, match="must match the size") as said:
         parity.diff(Block(), Block(), X[..., :5])
     assert isinstance(said.value.__cause__, RuntimeError)
 
 
-class Drawing(Block):
+class Scattering(Block):
     """A model that draws numbers when it answers, too."""
 
     def forward(self, x):
@@ -198,7 +198,7 @@ class Drawing(Block):
 
 def test_numbers_that_both_draw_are_told():
     torch.manual_seed(0)
-    found = parity.diff(Drawing(), Drawing(), X)
+    found = parity.diff(Scattering(), Scattering(), X)
     assert any("draws random numbers" in note for note in found.notes)
     assert not any("draws random numbers" in note for note in parity.diff(
         Block(), Block(), X).notes)
