@@ -24,7 +24,7 @@ from parity.tracing.users import told
 
 def diff(a: Any, b: Any, *inputs: Any, exact: bool = False,
          gradients: Callable | None = None, names: Any = None,
-         **keywords: Any) -> Comparison:
+         dtype: str | None = None, **keywords: Any) -> Comparison:
     """Compare two models, and say where they differ and why.
 
     Args:
@@ -38,7 +38,7 @@ def diff(a: Any, b: Any, *inputs: Any, exact: bool = False,
         exact: compare with nothing shorter than float64 inside, also where
             the models agree as they are.
         gradients: as of ``parity.trace``.
-        names: as of ``parity.compare``.
+        names, dtype: as of ``parity.compare``.
 
     Returns:
         A Comparison with its explanations; it prints as the answer.
@@ -63,7 +63,7 @@ def diff(a: Any, b: Any, *inputs: Any, exact: bool = False,
             second, two = seen(two, gradients)
     with theirs("a", one):
         first, one = seen(one, gradients)
-    comparison = compare(first, second, names)
+    comparison = compare(first, second, names, dtype=dtype)
     decide(comparison, first, second, one, two, exact=exact)
     finish(comparison, one, two)
     comparison.seconds = time.perf_counter() - began

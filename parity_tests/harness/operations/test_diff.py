@@ -204,6 +204,17 @@ def test_numbers_that_both_draw_are_told():
         Block(), Block(), X).notes)
 
 
+def test_a_port_in_sixteen_bits_is_asked_for_by_its_dtype():
+    x = torch.from_numpy(X).float()
+    def short(dtype):
+        return lambda: (Block().to(dtype), (x.to(dtype),))
+    with pytest.raises(InputError, match="dtype"):
+        parity.diff(short(torch.float32), short(torch.bfloat16))
+    found = parity.diff(short(torch.float32), short(torch.bfloat16),
+                        dtype="bfloat16")
+    assert found.status == 0
+
+
 def test_gradients_are_asked_of_where_a_loss_is_given():
     found = parity.diff(Block(), Block(), X, gradients=torch.sum)
     assert found.verdict == "match"
