@@ -191,21 +191,27 @@ def _differing(one, two):
         values = one.get(name), two.get(name)
         if name == "axis" and None in values:
             continue  # one framework does not say it
-        if all(isinstance(each, tuple) for each in values) and len(
-                values[0]) != len(values[1]):
-            values = [_without_idle(name, each) for each in values]
+        if all(isinstance(each, tuple) for each in values):
+            if len(values[0]) != len(values[1]):
+                values = [_without_idle(name, each) for each in values]
+            elif name == "padding" and _pairs(values[0]) == _pairs(values[1]):
+                continue
         if name in SETTINGS and values[0] != values[1]:
             return CALLED.get(name, name), *map(plain, values)
     return ()
+
+
+def _pairs(padding):
+    """A padding as a pair for each axis; a number stands for both ends."""
+    return [each if isinstance(each, tuple) else (each, each)
+            for each in padding]
 
 
 def _without_idle(name, value):
     """A setting of a convolution, a number or a pair for each axis, without
     the axes along which it does nothing."""
     if name == "padding":
-        pairs = [each if isinstance(each, tuple) else (each, each)
-                 for each in value]
-        return tuple(each for each in pairs if any(each))
+        return tuple(each for each in _pairs(value) if any(each))
     return tuple(each for each in value if each != 1)
 
 

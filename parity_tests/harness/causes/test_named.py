@@ -5,6 +5,7 @@ import pytest
 torch = pytest.importorskip(
     "torch", reason="not asked: torch is not installed")
 
+from parity.causes import naming  # noqa: E402
 from parity.causes.diff import diff, exact  # noqa: E402
 from parity.comparison.result import FLOAT32  # noqa: E402
 from parity.operations import roles  # noqa: E402
@@ -257,3 +258,12 @@ def test_a_norm_is_over_what_its_own_mean_is_over():
     steps = roles.between(skeleton, output, ())
     assert {"sum", "mean"} <= {each.name for each in steps}
     assert roles.summed(skeleton, steps) == 6
+
+
+def test_a_padding_said_in_pairs_is_no_other():
+    assert not naming._differing(
+        {"padding": (1, 1)}, {"padding": ((1, 1), (1, 1))})
+    name, *_ = naming._differing(
+        {"padding": (1, 1)}, {"padding": ((0, 1), (0, 1))})
+    assert name == "padding of the convolution"
+    assert naming._differing({"strides": (1, 2)}, {"strides": (2, 1)})
