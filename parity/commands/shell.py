@@ -48,12 +48,29 @@ OLD_NAMES = {
     "mutate": "cosmic-ray exec mutation.toml edits.sqlite (docs/mutation.md)",
 }
 
+#: What options of a command were called, and what is written now.
+OLD_OPTIONS = {"train": {
+    **{f"--{field.replace('_', '-')}": f"--set {field}=VALUE" for field in (
+        "d_model", "d_ff", "max_length", "dropout", "label_smoothing",
+        "smoothing", "optimizer", "schedule", "warmup_steps", "clip_norm",
+        "weight_decay", "masks", "seed")},
+    "--heads": "--set n_heads=N", "--rate": "--set learning_rate=X",
+    "--layers": "--set n_encoder_layers=N --set n_decoder_layers=N"}}
+
 
 class Command(TyperCommand):
     """A command whose help fits a screen.
 
     Options of a panel, which few ask for, stand in a paragraph of its name.
     """
+
+    def parse_args(self, ctx, args):
+        """Read the options; an old one is answered by what it is now."""
+        old = OLD_OPTIONS.get(ctx.info_name, {})
+        for name in (word.partition("=")[0] for word in args):
+            if name in old:
+                said(f"{name} is now written {old[name]}; write that instead.")
+        return super().parse_args(ctx, args)
 
     def format_options(self, ctx, formatter):
         """List the arguments and the options; then tell each panel's."""

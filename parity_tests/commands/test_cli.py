@@ -13,11 +13,13 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from transformer_contract.config import TransformerConfig
+from transformer_contract.training import TrainingConfig
 from parity import ports
 from parity.check.report import Report, Row
 from parity.cli import app, entries
 from parity.commands import doctor
-from parity.commands.shell import OLD_NAMES
+from parity.commands.shell import OLD_NAMES, OLD_OPTIONS
 from parity.numerics.comparator import MATCH, Difference
 from parity.render.terminal import counted
 from parity_tests.support.places import ROOT
@@ -226,6 +228,22 @@ def test_the_command_alone_shows_what_to_try():
     assert commands - {"--help"} <= dict(entries()).keys()
     assert CliRunner().invoke(app, ["--version"]).stdout == (
         f"parity {doctor.version()}\n")
+
+
+def test_an_old_option_says_the_new_one():
+    for command, options in OLD_OPTIONS.items():
+        has = {name for param in get_command(app).commands[command].params
+               for name in param.opts}
+        assert not has & options.keys() and "--set" in has
+        for old, new in options.items():
+            for words in [old, "1"], [f"{old}=1"]:
+                found = CliRunner().invoke(app, [command, "dates", *words])
+                assert found.exit_code == 2
+                assert f"{old} is now written {new};" in found.stderr
+    fields = {word.partition("=")[0] for new in OLD_OPTIONS["train"].values()
+              for word in new.split() if "=" in word}
+    assert fields <= {*TransformerConfig().as_dict(),
+                      *TrainingConfig().as_dict()}
 
 
 @pytest.mark.parametrize("old, new", OLD_NAMES.items())
