@@ -7,9 +7,7 @@ import numpy as np
 from parity.causes.patterns import order_in_words
 from parity.numerics.words import listed, number
 from parity.operations.expressions import number_text
-
-#: Scores below this are hidden, however they were.
-HIDDEN = -9e3
+from parity.operations.roles import HIDDEN
 
 
 def hides(scores):

@@ -10,6 +10,9 @@ from parity.operations.program import INPUT, PARAMETER
 #: How many operations on the way to its use are looked through.
 AHEAD = 8
 
+#: Scores below this are hidden, however they were.
+HIDDEN = -9e3
+
 #: Functions of one array that are activations by themselves.
 ACTIVATIONS = {"relu", "sigmoid", "tanh", "erf", "softplus", "where",
                "maximum", "minimum", "clip", "exp", "expm1", "elu"}
@@ -127,7 +130,7 @@ def is_masked_later(skeleton, operation):
 def hides(value):
     """Whether an array has numbers that hide what they are added to."""
     return value.array is not None and value.array.dtype.kind == "f" and bool(
-        (value.array < -9e3).any())
+        (value.array <= HIDDEN).any())
 
 
 def of_constant(skeleton, operation, slot):
