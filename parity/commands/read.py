@@ -54,16 +54,18 @@ def read(
             _serve(out, names, here, tcp_port, rebuild,
                    browser and sys.stdout.isatty())
             return
-        modules = _modules("ahead", "kept", "pages", "threads", "values")
+        modules = _modules("pages", "prebuild", "result_cache", "threads",
+                           "values")
         modules.pages.refuse(out)
         start = time.perf_counter()
         print(f"Making {len(modules.pages.addresses())} pages in {out}, which "
               "takes some minutes where they are new.", flush=True)
         run = modules.values.Values, tuple(names)
         with (terminal.telling() as tell, modules.threads.one_thread(),
-              modules.ahead.compiled_once(),
-              modules.ahead.running(here, first=[run],
-                                    folder=modules.kept.folder()) as call):
+              modules.prebuild.compiled_once(),
+              modules.prebuild.running(
+                  here, first=[run],
+                  folder=modules.result_cache.folder()) as call):
             tell("models run, forward and backward")
             values = call(*run)
             sizes = modules.pages.Site(values, call=call).write(out, tell)
@@ -74,21 +76,21 @@ def read(
 
 
 def _serve(out, names, here, tcp_port, rebuild, browser):
-    """Serve what is there at once; make what is not there behind."""
-    modules = _modules("ahead", "behind", "live", "ready", "serving",
+    """Serve what is there at once; make meanwhile what is not there."""
+    modules = _modules("live", "prebuild", "ready", "rebuild", "serving",
                        "threads")
     modules.ready.refuse(out)
     modules.serving.refuse(tcp_port)
     with contextlib.ExitStack() as stack:
         stack.enter_context(modules.threads.one_thread())
-        stack.enter_context(modules.ahead.compiled_once())
+        stack.enter_context(modules.prebuild.compiled_once())
         reading = modules.serving.Reading(out, modules.live.Loading(names))
         mark = modules.ready.there(out)
         if mark and not rebuild and not modules.ready.fit(mark):
             print(f"The pages in {out} are of other code than is here; "
                   "--rebuild makes them anew.")
         if rebuild or not (mark or _opened(out)):
-            stack.enter_context(modules.behind.making(reading, here))
+            stack.enter_context(modules.rebuild.making(reading, here))
         modules.serving.serve(reading, tcp_port, browser)
 
 

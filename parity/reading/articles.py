@@ -8,7 +8,7 @@ from parity.reading import (
     breaking, dialects, errata, lessons, rulings, sentence, slides, teaching,
     tree)
 from parity.reading.curves import of_curves
-from parity.reading.known import of_causes, of_known
+from parity.reading.reference_pages import causes_page, differences_page
 from parity.reading.match import of_match, worst_of
 from parity.reading.values import MAPS
 from parity.reading.variants import of_variants, softmax
@@ -60,8 +60,9 @@ def all_of(site):
     yield "index.html", "Four columns, one Transformer", "index.html", (
         of_index(site))
     makers = (of_flow, of_maps, of_variants, of_dialects,
-              dialects.of_marian, of_rulings, of_layouts, of_errata, of_known,
-              of_causes, of_broken, of_curves, of_match, teaching.of_lessons)
+              dialects.of_marian, of_rulings, of_layouts, of_errata,
+              differences_page, causes_page, of_broken, of_curves, of_match,
+              teaching.of_lessons)
     *pages, last = PAGES
     for (address, title), make in zip(pages, makers):
         yield address, title, address, make(site)
@@ -87,7 +88,7 @@ def of_index(site):
     return {
         "changes": sentence.CHANGES, "kinds": sentence.KINDS,
         "size": site.values.config,
-        "models": len(site.values.runs), "picture": site.whole.large(),
+        "models": len(site.values.runs), "picture": site.architecture.large(),
         "example": site.example(),
         "counts": {name: sum(row.kind == "step" for row in page_rows)
                    for name, page_rows in site.rows.items()},
@@ -158,7 +159,7 @@ def of_maps(site):
 
 def of_dialects(site):
     """Every system that is read, drawn beside the paper's model."""
-    return site.whole.dialects()
+    return site.architecture.dialects()
 
 
 def of_rulings(site):
@@ -240,6 +241,6 @@ def shown_broken(site, fault="", text="", problem="", place=0):
     groups = {}
     for name, cause in breaking.breakable().items():
         groups.setdefault(cause.topic, []).append(name)
-    return {"picture": site.whole.plain(), "breakable": groups,
+    return {"picture": site.architecture.plain(), "breakable": groups,
             "asked": {"fault": fault, "text": text}, "problem": problem,
             "place": place}

@@ -91,7 +91,7 @@ def of_dialect(site, dialect):
     config = configured(dialect)
     run = site.call(ran, dialect.name, site.values.ports)
     return {"dialect": dialect, "config": config,
-            "svg": site.whole.dialect(dialect),
+            "svg": site.architecture.dialect(dialect),
             "fields": site.call(parted, config),
             "worst": worst(run),
             "own": list(own(site, run))}

@@ -10,8 +10,8 @@ from markupsafe import Markup, escape
 from parity_io.files import new_folder, as_input_error
 from transformer_contract.steps import AXES
 from parity.reading import (
-    ahead, articles, index, lessons, navigation, other_forms, page_rows,
-    row_views, rulings, sentence, sources, teaching, whole)
+    architecture, articles, index, lessons, navigation, other_forms, page_rows,
+    prebuild, row_views, rulings, sentence, sources, teaching)
 from parity.reading.ready import MARK, made_of, refuse
 from parity.render import maps, markup, pictures
 from parity.runs.date_formats import LOCALES
@@ -138,11 +138,11 @@ class Site:
     Args:
         values: a values.Values.
         root: the folder of the four.
-        call: what makes the lessons and the known differences, as ahead.call
-            does.
+        call: what makes the lessons and the known differences, as
+            prebuild.call does.
     """
 
-    def __init__(self, values, root=sources.ROOT, call=ahead.call):
+    def __init__(self, values, root=sources.ROOT, call=prebuild.call):
         self.values, self.root = values, root
         self.call = call
         self.files = sources.file_names(root)
@@ -150,7 +150,7 @@ class Site:
                      for name in self.files}
         self.outlines = {}
         self.views = row_views.RowViews(values, root)
-        self.whole = whole.Whole(values, self.rows)
+        self.architecture = architecture.Architecture(values, self.rows)
         self.environment = markup.environment(
             number=pictures.number, linked=linked, prose=prose,
             error=pictures.error, title=sources.title, broken=broken,
@@ -160,7 +160,7 @@ class Site:
             parts=navigation.parts(self.files, dict(articles.PAGES), [
                 (teaching.address_of(path), teaching.heading(path))
                 for path in teaching.paths(self)]),
-            where=self.whole.small, address=address, axes=AXES,
+            where=self.architecture.small, address=address, axes=AXES,
             choices=maps.choices(values.config), languages=len(LOCALES),
             versions=values.versions(), not_checked=values.not_checked)
 

@@ -67,7 +67,7 @@ def here(tmp_path_factory):
         patch.setattr("parity.check.golden.problems", lambda folder: [])
         patch.setattr("parity.reading.values.Values", done)
         patch.setattr("parity.reading.lessons.run", done)
-        patch.setattr("parity.reading.ahead.running", nothing)
+        patch.setattr("parity.reading.prebuild.running", nothing)
         patch.setattr("parity.matrix.run.run", done)
         patch.setattr("parity.matrix.in_place.run", done)
         patch.setattr("parity.runs.quality.measure", done)

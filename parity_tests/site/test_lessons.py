@@ -20,7 +20,8 @@ from parity import ports
 from parity.check import compiled
 from parity.ports import NotChecked
 from parity.commands import editing, lesson
-from parity.reading import ahead, known, lessons, listing, slides
+from parity.reading import (
+    lessons, listing, prebuild, reference_pages, slides)
 from parity_tests.support.commands import invoke
 
 PATHS = lessons.paths()
@@ -330,18 +331,20 @@ def test_a_lesson_run_ahead_is_the_same(tmp_path, monkeypatch):
                     encoding="utf-8")
     here = lessons.shown(path, ())
     assert here[0][1].output == "42"
-    with ahead.running((), [path]) as call:
+    with prebuild.running((), [path]) as call:
         assert call(lessons.shown, path, ()) == here
-        assert call(known.text, ()) == known.text(())
+        text = reference_pages.differences_text
+        assert call(text, ()) == text(())
     path.write_text(path.read_text() + "import time; time.sleep(9)\n")
-    with ahead.running((), [path]) as call:
+    with prebuild.running((), [path]) as call:
         for process in multiprocessing.active_children():
             process.kill()
         path.write_text("# %%\nprint(42)\n", encoding="utf-8")
         assert call(lessons.shown, path, ())[0][0].output == "42"
     monkeypatch.setattr("os.cpu_count", lambda: 1)
-    monkeypatch.setattr(ahead.concurrent.futures, "ProcessPoolExecutor", None)
-    with ahead.running((), [path]) as call:
+    monkeypatch.setattr(
+        prebuild.concurrent.futures, "ProcessPoolExecutor", None)
+    with prebuild.running((), [path]) as call:
         assert call(lessons.shown, path, ())[0][0].output == "42"
 
 
@@ -349,7 +352,7 @@ def test_no_lesson_runs_on_when_the_pages_are_given_up(tmp_path):
     path = tmp_path / "01_one.py"
     path.write_text("# %%\nimport time; time.sleep(600)\n", encoding="utf-8")
     before = set(multiprocessing.active_children())
-    with contextlib.suppress(ValueError), ahead.running((), [path]):
+    with contextlib.suppress(ValueError), prebuild.running((), [path]):
         started = set(multiprocessing.active_children()) - before
         raise ValueError
     assert started
@@ -366,15 +369,15 @@ def test_what_is_compiled_is_shared_and_no_trace_is_left(
     for name in (compiled.KEPT, *compiled.ALL):
         monkeypatch.delenv(name, raising=False)
     before = dict(os.environ)
-    with ahead.compiled_once():
+    with prebuild.compiled_once():
         folder = pathlib.Path(os.environ[compiled.KEPT])
         assert folder.is_dir() and os.environ.items() >= compiled.ALL.items()
     assert os.environ == before
     assert not folder.exists() or folder == pathlib.Path(sys.prefix, "jax")
     (tmp_path / "jax").mkdir()
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    with ahead.compiled_once():
+    with prebuild.compiled_once():
         assert os.environ[compiled.KEPT] == str(tmp_path / "jax")
     monkeypatch.setenv(compiled.KEPT, "mine")
-    with ahead.compiled_once():
+    with prebuild.compiled_once():
         assert os.environ[compiled.KEPT] == "mine"

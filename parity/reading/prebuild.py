@@ -15,7 +15,7 @@ import threading
 from transformer_contract.dialects.table import SYSTEMS
 from parity.check import compiled
 from parity.reading import (
-    breaking, dialects, kept, known, lessons, sentence)
+    breaking, dialects, lessons, reference_pages, result_cache, sentence)
 
 #: How many processes at most; each imports every framework. The one that asks
 #: imports none, and mostly waits.
@@ -44,7 +44,7 @@ def call(make, *what):
 def jobs(port_names, paths=None):
     """(function, arguments) of each thing, those that take longest first."""
     names = tuple(port_names)
-    yield known.text, names
+    yield reference_pages.differences_text, names
     yield breaking.shipped,
     yield sentence.shipped,
     for path in lessons.paths() if paths is None else paths:
@@ -68,14 +68,14 @@ def running(port_names, paths=None, first=(), folder=None):
         port_names: the ports that are used, in the order of the pages.
         paths: the lessons; by default all.
         first: jobs before all others.
-        folder: where results are kept, as ``kept`` has it; None for nowhere.
+        folder: the ``result_cache`` of results; None for none.
     """
     def here(*job):
-        return kept.made(folder, *job) if folder else call(*job)
+        return result_cache.compute(folder, *job) if folder else call(*job)
 
     every = [*first, *jobs(port_names, paths)]
     before = {job: one for job in every for one in (
-        kept.found(folder, job) if folder else ())}
+        result_cache.load(folder, job) if folder else ())}
     waiting, begun = [job for job in every if job not in before], {}
     count = min(PROCESSES, os.cpu_count() or 1)
     if count == 1 or not waiting:
@@ -84,13 +84,15 @@ def running(port_names, paths=None, first=(), folder=None):
     others = set(multiprocessing.active_children())
     lock = threading.RLock()
     with concurrent.futures.ProcessPoolExecutor(
-            count, multiprocessing.get_context("spawn"), kept.watch) as pool:
+            count, multiprocessing.get_context("spawn"),
+            result_cache.watch) as pool:
         def begin(_=None):
             with lock, contextlib.suppress(RuntimeError):  # none is left
                 if waiting:
                     job = waiting.pop(0)
                     begun[job] = pool.submit(
-                        *([kept.made, folder] if folder else []), *job)
+                        *([result_cache.compute, folder] if folder else []),
+                        *job)
                     begun[job].add_done_callback(begin)
 
         def made(*job):

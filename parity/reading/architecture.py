@@ -26,7 +26,7 @@ def last_steps(rows):
             for row in entries if row.kind == "step"}
 
 
-class Whole:
+class Architecture:
     """The shipped model's picture, on the front page and beside each page.
 
     Args:

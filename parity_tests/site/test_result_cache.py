@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from parity.reading import ahead, kept, lessons
+from parity.reading import lessons, prebuild, result_cache
 
 
 @pytest.fixture
@@ -20,15 +20,16 @@ def lesson(tmp_path, monkeypatch):
     path = project / "01_one.py"
     path.write_text(f"# %%\nwith open({str(tmp_path / 'ran')!r}, 'a') as f:\n"
                     "    f.write('x')\nprint(6 * 7)\n", encoding="utf-8")
-    monkeypatch.setattr(kept, "PACKAGES", project)
-    monkeypatch.setattr(kept.read_here, "__defaults__", (project,))
+    monkeypatch.setattr(result_cache, "PACKAGES", project)
+    monkeypatch.setattr(result_cache.read_here, "__defaults__", (project,))
     return path
 
 
 def ran(lesson, folder):
     """What a lesson prints, made here, and how often it has run by then."""
     job = lessons.shown, lesson, ()
-    found = kept.found(folder, job) or (kept.made(folder, *job),)
+    found = result_cache.load(folder, job) or (
+        result_cache.compute(folder, *job),)
     return found[0][0][0].output, len(
         (lesson.parent.parent / "ran").read_text("utf-8"))
 
@@ -47,7 +48,7 @@ def test_another_version_of_anything_makes_it_again(
         lesson, tmp_path, monkeypatch):
     folder = tmp_path / "kept"
     ran(lesson, folder)
-    monkeypatch.setattr(kept, "installed", lambda: "newer")
+    monkeypatch.setattr(result_cache, "installed", lambda: "newer")
     assert ran(lesson, folder) == ("42", 2)
 
 
@@ -81,17 +82,18 @@ def test_each_job_has_a_place_of_its_own(tmp_path, monkeypatch):
             (lessons.shown, pathlib.Path("a"), ("torch",)),
             (lessons.shown, pathlib.Path("b"), ()),
             (lessons.run, pathlib.Path("a"), ())]
-    assert len({kept.place(tmp_path, job) for job in jobs}) == len(jobs)
-    here = kept.place(tmp_path, jobs[0])
-    monkeypatch.setattr(kept, "PACKAGES", tmp_path / "another checkout")
-    assert kept.place(tmp_path, jobs[0]) != here
+    assert len(jobs) == len(
+        {result_cache.file_of(tmp_path, job) for job in jobs})
+    here = result_cache.file_of(tmp_path, jobs[0])
+    monkeypatch.setattr(result_cache, "PACKAGES", tmp_path / "another checkout")
+    assert result_cache.file_of(tmp_path, jobs[0]) != here
 
 
 def test_the_project_s_own_files_are_what_counts():
     """Those that are imported or opened; no library, and nothing compiled."""
     importlib.import_module("parity.cli")
-    files = kept.read_here(time.time())
-    assert __file__ in files and kept.__file__ in files
+    files = result_cache.read_here(time.time())
+    assert __file__ in files and result_cache.__file__ in files
     assert not any("/parity/commands/" in name or name.endswith("/cli.py")
                    for name in files)
     assert not any(name.startswith(sys.prefix) or name.endswith(".pyc")
@@ -100,18 +102,19 @@ def test_the_project_s_own_files_are_what_counts():
 
 def test_the_folder_is_the_environment_s(monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    assert kept.folder() == tmp_path / kept.NAME
+    assert result_cache.folder() == tmp_path / result_cache.NAME
     monkeypatch.setattr(sys, "base_prefix", str(tmp_path))
-    assert kept.folder() is None
+    assert result_cache.folder() is None
 
 
 def test_what_is_kept_starts_no_process(lesson, tmp_path, monkeypatch):
     """Where all that is asked for is there."""
     folder = tmp_path / "kept"
     job = lessons.shown, lesson, ()
-    monkeypatch.setattr(ahead, "jobs", lambda *names: iter([job]))
-    kept.made(folder, *job)
-    monkeypatch.setattr(ahead.concurrent.futures, "ProcessPoolExecutor", None)
-    with ahead.running((), folder=folder) as call:
+    monkeypatch.setattr(prebuild, "jobs", lambda *names: iter([job]))
+    result_cache.compute(folder, *job)
+    monkeypatch.setattr(
+        prebuild.concurrent.futures, "ProcessPoolExecutor", None)
+    with prebuild.running((), folder=folder) as call:
         assert call(*job)[0][0].output == "42"
     assert len((tmp_path / "ran").read_text("utf-8")) == 1

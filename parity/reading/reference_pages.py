@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from transformer_contract.shipped import PACKAGES
 from parity import ports
-from parity.causes import page as causes_page
+from parity.causes import page as causes
 from parity.differences import registry
 from parity.differences.asking import (
     SIDES, TOPICS, demonstrate, frameworks, versions)
@@ -18,7 +18,7 @@ from parity.render.differences import TITLES, found_with, page
 WRITTEN = PACKAGES / "docs" / "differences.md"
 
 
-def text(port_names):
+def differences_text(port_names):
     """Every known difference, demonstrated, as a page in Markdown.
 
     A framework whose port is not among these is not run: what is recorded of
@@ -38,9 +38,9 @@ def text(port_names):
         [name for name in frameworks(found) if name not in left_out]))
 
 
-def of_known(site):
+def differences_page(site):
     """What frameworks answer while the site is built."""
-    found = site.call(text, site.values.ports)
+    found = site.call(differences_text, site.values.ports)
     return {"body": in_sections(with_anchors(found.partition("\n")[2])),
             "sides": {side: TITLES[side] for side in SIDES}, "topics": TOPICS,
             "recorded": {TITLES[column]: reason for column, reason
@@ -64,9 +64,9 @@ def in_sections(html):
         f'<section class="topic">{each}</section>' for each in made))
 
 
-def of_causes(site):
+def causes_page(site):
     """Every cause that is known, as docs/causes.md has them."""
-    return {"body": with_anchors(causes_page.page().partition("\n")[2])}
+    return {"body": with_anchors(causes.page().partition("\n")[2])}
 
 
 def with_anchors(markdown):

@@ -105,14 +105,14 @@ def read_here(start, root=PACKAGES):
     return here
 
 
-def place(kept, job):
+def file_of(cache, job):
     """The file of a job's result, in this checkout."""
     make, *what = job
     words = f"{PACKAGES} {make.__module__}.{make.__qualname__} {what!r}"
-    return kept / f"{hashlib.sha256(words.encode()).hexdigest()[:32]}.pickle"
+    return cache / f"{hashlib.sha256(words.encode()).hexdigest()[:32]}.pickle"
 
 
-def made(kept, *job):
+def compute(cache, *job):
     """What a job makes, here and now, and kept."""
     watch()
     make, *what = job
@@ -120,16 +120,16 @@ def made(kept, *job):
     result = make(*what)
     with contextlib.suppress(OSError, InputError):  # a full disk keeps none
         if files := read_here(start):
-            kept.mkdir(exist_ok=True)
-            write_whole(place(kept, job), pickle.dumps(
+            cache.mkdir(exist_ok=True)
+            write_whole(file_of(cache, job), pickle.dumps(
                 (installed(), files, result)))
     return result
 
 
-def found(kept, job):
+def load(cache, job):
     """(what was kept of a job,), or () where it has to be made."""
     try:
-        then, files, result = pickle.loads(place(kept, job).read_bytes())
+        then, files, result = pickle.loads(file_of(cache, job).read_bytes())
         fresh = then == installed() and all(
             hashed(path) == one for path, one in files.items())
     except Exception:  # none, or of code that is not as it was
