@@ -132,7 +132,7 @@ def once(function):
 
 
 @dataclasses.dataclass
-class SearchTruth:
+class SearchOracle:
     """What the reference answers, for the rows that it decided clearly.
 
     Attributes:
@@ -175,7 +175,7 @@ def truth_of(reference, low, source, settings, dtype, exact=False):
     threshold = GUARD * tolerances.limit(dtype, own, inner=True) * scale
     threshold = -np.inf if exact else threshold
     rows = np.flatnonzero(truth["margins"] > threshold)
-    return SearchTruth(truth["tokens"][rows], truth["scores"][rows], rows,
+    return SearchOracle(truth["tokens"][rows], truth["scores"][rows], rows,
                        tolerances.score_limit(dtype, own),
                        len(source) - len(rows))
 

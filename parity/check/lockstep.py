@@ -114,7 +114,7 @@ def by_kind(arrays):
 
 
 @dataclasses.dataclass
-class TrainingTruth:
+class TrainingOracle:
     """What the reference found in a step, and how far it may have walked.
 
     Attributes:
@@ -234,7 +234,7 @@ class ReferenceRun:
             self.low = TrainingRunner(engine, run, arrays)
 
     def step(self, sources, targets):
-        """The TrainingTruth of the next step."""
+        """The TrainingOracle of the next step."""
         arrays_by_kind = self.exact.step(sources, targets)
         self.steps += 1
         # Kingma and Ba 2015, section 2.1: no step is longer than the learning
@@ -247,17 +247,17 @@ class ReferenceRun:
             kind: {name: own_error(array, arrays_by_kind[kind][name])
                    for name, array in arrays.items()}
             for kind, arrays in self.low.step(sources, targets).items()}
-        return TrainingTruth(
+        return TrainingOracle(
             arrays_by_kind, self.walked, self.run.dtype, own or {},
             self.run.config.positions)
 
     def answer(self, sources, targets):
-        """The TrainingTruth of the model's answer now."""
+        """The TrainingOracle of the model's answer now."""
         answers = self.exact.answer(sources, targets)
         own = self.low and {ANSWER: {"output": own_error(
             self.low.answer(sources, targets)[ANSWER]["output"],
             answers[ANSWER]["output"])}}
-        return TrainingTruth(answers, self.walked, self.run.dtype, own or {})
+        return TrainingOracle(answers, self.walked, self.run.dtype, own or {})
 
     def save(self, path):
         """Write its checkpoint, in the dtype that ports compute in."""

@@ -55,7 +55,7 @@ def facts(bench, devices):
 
 
 def differences(bench, model, case, inputs, truth, keep=True):
-    """Compare every step of a case with its Truth: {name: Difference}.
+    """Compare every step of a case with its Oracle: {name: Difference}.
 
     The model is kept, or dropped at once.
     """

@@ -6,7 +6,7 @@ import re
 from parity import ports
 from parity.check import workers
 from parity.numerics.comparator import DIVERGENCE, MATCH, Difference
-from parity.targets import Target
+from parity.subjects import Subject
 
 #: The case of the model at its full size, and the trained model's.
 FULL_SIZE_CASE = "full size, real sentences"
@@ -53,9 +53,9 @@ class Row:
                 "precision canary": "product in float32"}.get(
             self.case, re.sub(r", \d+ steps$", "", self.case))
 
-    def target(self, port):
+    def subject(self, port):
         """What a port's Difference is of."""
-        return Target(port, self.form, dtype=self.dtype, device=self.device,
+        return Subject(port, self.form, dtype=self.dtype, device=self.device,
                       backend=ports.backend(port))
 
     def comparisons(self):
@@ -63,7 +63,7 @@ class Row:
         for port, difference in self.differences.items():
             yield {
                 "preset": self.preset, "case": self.case, "name": self.name,
-                **dataclasses.asdict(self.target(port)),
+                **dataclasses.asdict(self.subject(port)),
                 "shape": list(self.shape),
                 "error": difference.error, "limit": difference.limit,
                 "verdict": difference.verdict, "reason": difference.reason,

@@ -23,13 +23,13 @@ from parity.check import (
 from parity.check.parts import Parts
 from parity.check.report import (
     FULL_SIZE_CASE, TRAINED_CASE, NotFused, Report, Row)
-from parity.check.runners import EngineRunner, Reference, Truth, compare_steps
+from parity.check.runners import EngineRunner, Oracle, Reference, compare_steps
 from parity.check.shared_arrays import SharedArrays
 from parity.numerics import rounding, tolerances
 from parity.numerics.comparator import DIVERGENCE, MATCH, Difference
 from parity.ports import SLOW, FORMS, NotChecked
 
-__all__ = ["Check", "EngineRunner", "Reference", "Report", "Row", "Truth",
+__all__ = ["Check", "EngineRunner", "Oracle", "Reference", "Report", "Row",
            "compare_steps"]
 
 #: The preset that is also checked at its full size, on real sentences.

@@ -178,7 +178,7 @@ def optimizer_steps(engine, training, d_model, weights, gradients, device):
 
 
 @dataclasses.dataclass
-class Truth:
+class Oracle:
     """The reference's steps in float64, and its own error in a lower dtype.
 
     ``positions`` is the config's word for them, and ``values`` are the forward
@@ -252,13 +252,13 @@ class Reference:
                             same.weights, same.dtype)
 
     def truth(self, case):
-        """The Truth of a case."""
+        """The Oracle of a case."""
         inputs = [rounding.rounded(x, self.dtype) for x in case.inputs]
         steps = self.exact.steps(case, [
             x.astype(np.float64) if x.dtype.kind not in "biu" else x
             for x in inputs])
         own, config = {}, self.exact.config
-        exact = Truth(steps, own, config.positions, self.exact.engine.forward(
+        exact = Oracle(steps, own, config.positions, self.exact.engine.forward(
             self.exact.model, *inputs[:calls.INPUTS], key=calls.key(case))
             if case.kind == "gradients" and config.norm == "rms" else {})
         if self.same:

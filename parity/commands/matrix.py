@@ -17,7 +17,7 @@ from parity.commands.shell import told_plainly
 from parity.matrix.cells import WORKS
 from parity.numerics.dtypes import TIERS
 from parity.render import terminal
-from parity.targets import BACKENDS, mesh_axes, mesh_words
+from parity.subjects import BACKENDS, mesh_axes, mesh_words
 
 
 def matrix(
@@ -112,7 +112,7 @@ def shown(preset, wanted, earlier=()):
     with terminal.progress(out) as progress:
         task = progress.add_task("starting")
         result = run.run(preset, wanted, lambda cell: progress.update(
-            task, description=f"{cell.target}: {cell.work}"))
+            task, description=f"{cell.subject}: {cell.work}"))
     for one in reversed(earlier):
         result.add(one)
     tables.show(out, result)

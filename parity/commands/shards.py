@@ -9,7 +9,7 @@ from parity.commands.options import Json, Markdown
 from parity.commands.shell import DIVERGED, NOTHING, told_plainly
 from parity.ports import NotChecked
 from parity.render import terminal
-from parity.targets import mesh_axes, mesh_words
+from parity.subjects import mesh_axes, mesh_words
 
 
 def shards(

@@ -23,7 +23,7 @@ from parity.causes import catalogue
 from parity.causes.faults import generation, gradients, training_steps
 from parity.diagnosis.places import PlacedCause, places_of
 from parity.check import cases
-from parity.check.run import EngineRunner, Reference, Truth, compare_steps
+from parity.check.run import EngineRunner, Oracle, Reference, compare_steps
 from parity.numerics.comparator import DIVERGENCE, compare
 from parity.numerics.tolerances import FLOAT64_LIMIT
 
@@ -233,7 +233,7 @@ class Diagnosis:
         """Whether a fault computes each step of a case as the port did."""
         replayed = self._replay(case, fault, allowed)
         return replayed is not None and not diverging(
-            steps, Truth(replayed, {}))
+            steps, Oracle(replayed, {}))
 
     def _truth(self, case, allowed):
         key = case.name, tuple(fault.name for fault in allowed)

@@ -23,7 +23,7 @@ from parity.check.runners import Reference
 from parity.matrix.cells import Matrix, cell_of, failed, left_out
 from parity.numerics import tolerances
 from parity.numerics.comparator import compare
-from parity.targets import ONNX, Target
+from parity.subjects import ONNX, Subject
 
 #: What this program writes, and the newest that it reads.
 SCHEMA = 1
@@ -193,11 +193,11 @@ def sound(facts, vectors):
 def replay(path):
     """The Matrix of an artefact: one cell, of what the runtime answers."""
     facts, content, vectors = read(path)
-    target = Target(facts["port"], mode=ONNX, dtype=facts["dtype"])
+    subject = Subject(facts["port"], mode=ONNX, dtype=facts["dtype"])
     matrix = Matrix(facts["name"])
     if importlib.util.find_spec("onnxruntime") is None:
         matrix.cells.append(left_out(
-            target, "forward", "onnxruntime is not installed"))
+            subject, "forward", "onnxruntime is not installed"))
         return matrix
     import onnxruntime
     matrix.places[0]["versions"] = {"numpy": np.__version__,
@@ -212,8 +212,8 @@ def replay(path):
     except Exception as error:  # the runtime's own, such as an unknown operator
         words = " ".join(str(error).split())[:200]
         matrix.cells.append(failed(
-            target, "forward", f"onnxruntime cannot run it: {words}"))
+            subject, "forward", f"onnxruntime cannot run it: {words}"))
     else:
-        matrix.cells.append(cell_of(target, "forward", {
+        matrix.cells.append(cell_of(subject, "forward", {
             "differences": differences, "seconds": None, "preparing": None}))
     return matrix

@@ -1,11 +1,11 @@
-"""What a matrix holds, as data: a cell for each target and each work."""
+"""What a matrix holds, as data: a cell for each subject and each work."""
 
 import dataclasses
 import math
 
 from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity.numerics.dtypes import BOTH, DTYPES, MIXED, TIERS
-from parity.targets import Target, of_json
+from parity.subjects import Subject, of_json
 
 NOT_CHECKED = "not checked"
 
@@ -25,11 +25,11 @@ SCHEMA = 1
 
 
 @dataclasses.dataclass(frozen=True)
-class TargetCell:
-    """What was found of one Target at one work.
+class SubjectCell:
+    """What was found of one Subject at one work.
 
     Attributes:
-        target: a Target.
+        subject: a Subject.
         work: a key of WORKS.
         verdict: MATCH, DIVERGENCE or NOT_CHECKED.
         reason: why it was not checked, or what diverged.
@@ -48,7 +48,7 @@ class TargetCell:
         memory: the most bytes that such a pass had beside the model's.
     """
 
-    target: Target
+    subject: Subject
     work: str
     verdict: str
     reason: str = ""
@@ -75,8 +75,9 @@ class TargetCell:
         return self.error / self.limit
 
     def as_json(self):
-        """The cell as plain data."""
-        return dataclasses.asdict(self) | {"share": self.share}
+        """The cell as plain data; its subject is called "target" there."""
+        words = dataclasses.asdict(self)
+        return {"target": words.pop("subject"), **words, "share": self.share}
 
     @classmethod
     def of_json(cls, words):
@@ -84,21 +85,21 @@ class TargetCell:
         names = {field.name for field in dataclasses.fields(cls)}
         return cls(**{name: value for name, value in words.items()
                       if name in names}
-                   | {"target": of_json(words["target"])})
+                   | {"subject": of_json(words["target"])})
 
 
-def left_out(target, work, reason):
-    """The TargetCell of what was not checked."""
-    return TargetCell(target, work, NOT_CHECKED, reason)
+def left_out(subject, work, reason):
+    """The SubjectCell of what was not checked."""
+    return SubjectCell(subject, work, NOT_CHECKED, reason)
 
 
-def failed(target, work, reason):
-    """The TargetCell of a run that ended in an error."""
-    return TargetCell(target, work, DIVERGENCE, reason)
+def failed(subject, work, reason):
+    """The SubjectCell of a run that ended in an error."""
+    return SubjectCell(subject, work, DIVERGENCE, reason)
 
 
-def cell_of(target, work, measured):
-    """The TargetCell of what a port measured.
+def cell_of(subject, work, measured):
+    """The SubjectCell of what a port measured.
 
     Args:
         measured: {"differences": {name: Difference}, "seconds", "preparing"},
@@ -113,8 +114,8 @@ def cell_of(target, work, measured):
     one = differences[name]
     error, limit = (float(value) if value is not None and math.isfinite(value)
                     else None for value in (one.error, one.limit))
-    return TargetCell(
-        target, work, DIVERGENCE if wrong else MATCH,
+    return SubjectCell(
+        subject, work, DIVERGENCE if wrong else MATCH,
         ": ".join(filter(None, (name, one.reason))) if wrong else "",
         error, limit, name, len(differences), measured["seconds"],
         measured["preparing"], measured.get("cause", ""),
@@ -127,7 +128,7 @@ class Matrix:
 
     Attributes:
         preset: the model's.
-        cells: TargetCells, in order.
+        cells: SubjectCells, in order.
         places: machine, date and versions, as plain data; the first is here.
     """
 
@@ -142,8 +143,8 @@ class Matrix:
         """
         first = len(self.places)
         self.places += earlier.places
-        again = {(cell.target, cell.work): cell for cell in self.cells}
-        moved = [again.pop((cell.target, cell.work), None)
+        again = {(cell.subject, cell.work): cell for cell in self.cells}
+        moved = [again.pop((cell.subject, cell.work), None)
                  or dataclasses.replace(cell, place=first + cell.place)
                  for cell in earlier.cells]
         self.cells = moved + list(again.values())

@@ -25,7 +25,7 @@ from parity.check import cases, lockstep
 from parity.matrix import meshes, processes
 from parity.numerics import tolerances, zero_gradients
 from parity.numerics.comparator import DIVERGENCE, compare
-from parity.targets import Target, mesh_axes
+from parity.subjects import Subject, mesh_axes
 
 #: Rows of a batch that each shard has; one of them is compared, and of so many
 #: shards at most that one is differentiated.
@@ -197,14 +197,14 @@ class PartByPart:
         return found.output
 
 
-def measured(bench, target, whole, rank):
+def measured(bench, subject, whole, rank):
     """{"place": a ShardTally, "whole": another} of a mesh.
 
     Args:
         whole: whether arrays are put together and compared as well.
     """
-    axes = mesh_axes(target.mesh)
-    engine = meshes.engine_on_mesh(bench, target, rank)
+    axes = mesh_axes(subject.mesh)
+    engine = meshes.engine_on_mesh(bench, subject, rank)
     config = config_of(axes)
     weights = probe_weights(config)
     model = engine.build("transformer", config, weights)
@@ -331,7 +331,7 @@ def run(meshes_in_words, whole, on_mesh=lambda mesh: None):
     for mesh, these in ranks.items():
         on_mesh(mesh)
         try:
-            yield mesh, these.ask(mesh, measured, Target(
+            yield mesh, these.ask(mesh, measured, Subject(
                 "jax", mode="jit", mesh=mesh), whole, patience=PATIENCE)
         finally:
             these.close()

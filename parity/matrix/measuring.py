@@ -15,7 +15,7 @@ from parity.numerics import rounding
 from parity.numerics.comparator import DIVERGENCE, Difference
 from parity.numerics.dtypes import TIERS
 from parity.numerics.words import listed
-from parity.targets import RUNTIMES
+from parity.subjects import RUNTIMES
 
 #: How many runs are timed, and how many steps of training compared.
 RUNS, STEPS = 3, 10
@@ -23,7 +23,7 @@ RUNS, STEPS = 3, 10
 
 @functools.cache
 def reference(preset, dtype, work):
-    """The Reference, the Case of a work and its Truth."""
+    """The Reference, the Case of a work and its Oracle."""
     config, batch = cases.test_size(preset), cases.padded_batch(
         cases.test_size(preset))
     if work == "forward":
@@ -35,7 +35,7 @@ def reference(preset, dtype, work):
 
 
 def with_truth(config, case, dtype, candidates):
-    """The Reference of the first weights that suit a Case, it, and its Truth;
+    """The Reference of the first weights that suit a Case, it, and its Oracle;
     candidates as ``kinks.suited`` takes them."""
     ours, _ = kinks.suited(config, case, dtype, candidates)
     return ours, case, ours.truth(case)
@@ -46,56 +46,56 @@ def modes(bench):
     return tuple(ports.modes(bench.engine.NAME).MODES)
 
 
-def missing(bench, target, work):
+def missing(bench, subject, work):
     """Why a port cannot do a work in a mode, in words, or ""."""
-    if target.device not in bench.engine.devices():
-        return f"{bench.engine.NAME} has no device {target.device} here"
-    if bench.engine.NAME == "numpy" and target.dtype == "bfloat16":
+    if subject.device not in bench.engine.devices():
+        return f"{bench.engine.NAME} has no device {subject.device} here"
+    if bench.engine.NAME == "numpy" and subject.dtype == "bfloat16":
         return "NumPy computes in no bfloat16; the reference emulates it"
     if bench.engine.NAME == "numpy":
         return ""
-    if work == "training" and target.mode != "eager":
+    if work == "training" and subject.mode != "eager":
         return "training is compared in both forms, and not in this mode"
-    if target.mode in RUNTIMES and target.device != "cpu":
-        return f"{target.mode} computes on processors here"
+    if subject.mode in RUNTIMES and subject.device != "cpu":
+        return f"{subject.mode} computes on processors here"
     theirs = ports.modes(bench.engine.NAME)
-    return theirs.missing(target.mode, target.dtype) or (
-        work != "forward" and theirs.missing_gradients(target.mode)) or ""
+    return theirs.missing(subject.mode, subject.dtype) or (
+        work != "forward" and theirs.missing_gradients(subject.mode)) or ""
 
 
-def measured(bench, target, work, preset):
-    """What a TargetCell needs of a port; a text if it cannot do the work."""
-    if target.dtype in TIERS:
-        return tiers.measured(bench, target, work, preset)
-    if reason := missing(bench, target, work):
+def measured(bench, subject, work, preset):
+    """What a SubjectCell needs of a port; a text if it cannot do the work."""
+    if subject.dtype in TIERS:
+        return tiers.measured(bench, subject, work, preset)
+    if reason := missing(bench, subject, work):
         return reason
-    engine = ports.engine(bench.engine.NAME, target.form)
+    engine = ports.engine(bench.engine.NAME, subject.form)
     if work == "training":
-        return trained(engine, target, preset)
-    ours, case, truth = reference(preset, target.dtype, work)
-    runner = EngineRunner(engine, ours.exact.config, ours.arrays, target.dtype,
-                          target.device)
-    inputs = [rounding.rounded(x, target.dtype) for x in case.inputs]
+        return trained(engine, subject, preset)
+    ours, case, truth = reference(preset, subject.dtype, work)
+    runner = EngineRunner(engine, ours.exact.config, ours.arrays,
+                          subject.dtype, subject.device)
+    inputs = [rounding.rounded(x, subject.dtype) for x in case.inputs]
     start = time.perf_counter()
-    if target.mode == "eager":
+    if subject.mode == "eager":
         run, ran = functools.partial(runner.steps, case, inputs), lambda: True
         fused = runner.fused
     else:
-        run, ran = in_mode(target.mode, work, runner, inputs)
+        run, ran = in_mode(subject.mode, work, runner, inputs)
         fused = "output".__ne__ if work == "forward" else is_a_step(runner)
     steps = run()
     preparing = time.perf_counter() - start
-    differences = compare_steps(steps, truth, target.dtype, fused)
-    differences = wrong(target, runner, ran()) | differences
+    differences = compare_steps(steps, truth, subject.dtype, fused)
+    differences = wrong(subject, runner, ran()) | differences
     times = []
     for _ in range(RUNS):
         start = time.process_time()
         run()
         times.append(time.process_time() - start)
     more = {}
-    if (work, target.dtype) == ("forward", "float32"):
+    if (work, subject.dtype) == ("forward", "float32"):
         more = repeats.measured(functools.partial(
-            predictor_of, target.mode, runner), inputs, target)
+            predictor_of, subject.mode, runner), inputs, subject)
     return {"differences": differences, "preparing": preparing,
             "seconds": float(np.median(times)), "beside": tiers.beside(
                 differences, truth.own_errors, "output" if work == "forward"
@@ -110,14 +110,14 @@ def predictor_of(mode, runner, inputs):
         runner.model, mode, inputs)[0]
 
 
-def wrong(target, runner, ran=True):
-    """What is not as a Target says, as Differences by name."""
+def wrong(subject, runner, ran=True):
+    """What is not as a Subject says, as Differences by name."""
     words = {}
     if not ran:
-        words[target.mode] = "it did not run so"
+        words[subject.mode] = "it did not run so"
     dtypes = {array.dtype.name for array
               in runner.engine.export(runner.model).values()}
-    if dtypes != {target.dtype}:
+    if dtypes != {subject.dtype}:
         words["weights"] = f"they are {listed(sorted(dtypes))}"
     return divergences(words)
 
@@ -156,15 +156,15 @@ def in_mode(mode, work, runner, inputs):
     return gradients, ran
 
 
-def trained(engine, target, preset):
-    """What a TargetCell needs of some steps of training in lockstep."""
+def trained(engine, subject, preset):
+    """What a SubjectCell needs of some steps of training in lockstep."""
     run = training_runs.usual(cases.test_size(preset), STEPS)
-    here = {target.port: workers.InProcessPort(ports.engine(engine.NAME))}
+    here = {subject.port: workers.InProcessPort(ports.engine(engine.NAME))}
     start = time.perf_counter()
     differences = {
-        f"step {step} {kind}": by_port[target.port]
+        f"step {step} {kind}": by_port[subject.port]
         for step, kind, _, _, by_port in lockstep.compared_run(
-            run, golden.shipped(preset), here, target.device,
-            form=target.form)}
+            run, golden.shipped(preset), here, subject.device,
+            form=subject.form)}
     return {"differences": differences, "seconds": None,
             "preparing": time.perf_counter() - start}

@@ -23,7 +23,7 @@ from parity.check.runners import EngineRunner, compare_steps
 from parity.matrix import measuring, mesh_causes
 from parity.numerics import rounding, tolerances
 from parity.numerics.comparator import DIVERGENCE, compare
-from parity.targets import SEQUENCE, SHARDED, mesh_axes
+from parity.subjects import SEQUENCE, SHARDED, mesh_axes
 
 #: The meshes of the whole matrix.
 MESHES = ("data=2,model=1", "data=1,model=2", "data=2,model=2",
@@ -80,7 +80,7 @@ def training_run(config, steps):
 
 @functools.cache
 def reference(preset, dtype, work):
-    """The Reference, the Case of a work and its Truth."""
+    """The Reference, the Case of a work and its Oracle."""
     config = config_of(preset)
     batch = batch_of(config)
     case = cases.model_case(batch) if work == "forward" else (
@@ -98,17 +98,17 @@ class Rank:
     file: str
 
 
-def measured(bench, target, work, preset, steps, rank):
+def measured(bench, subject, work, preset, steps, rank):
     """What a cell needs of a mesh, of all ranks but the first what it held.
 
     "held" are hashes of what every rank has whole, by name.
     """
-    engine = engine_on_mesh(bench, target, rank)
+    engine = engine_on_mesh(bench, subject, rank)
     start = time.perf_counter()
     differences, cause, held = (
-        compared_training(engine, target, preset, steps, rank)
+        compared_training(engine, subject, preset, steps, rank)
         if work == "training"
-        else COMPARED[work](engine, target, preset, rank))
+        else COMPARED[work](engine, subject, preset, rank))
     return {"differences": differences, "cause": cause, "seconds": None,
             "preparing": time.perf_counter() - start,
             "held": {name: hashlib.sha256(array.tobytes()).hexdigest()
@@ -134,16 +134,16 @@ def versions(bench, rank):
     return bench.engine.versions()
 
 
-def engine_on_mesh(bench, target, rank):
+def engine_on_mesh(bench, subject, rank):
     """The engine of a mesh, made once in each process."""
     theirs = ports.meshes(bench.engine.NAME)
     if not hasattr(bench, "meshes"):
         theirs.join(rank.number, rank.size, rank.file)
         bench.meshes = {}
-    if target.mode not in bench.meshes:
-        bench.meshes[target.mode] = theirs.MeshEngine(
-            mesh_axes(target.mesh), target.mode)
-    return bench.meshes[target.mode]
+    if subject.mode not in bench.meshes:
+        bench.meshes[subject.mode] = theirs.MeshEngine(
+            mesh_axes(subject.mesh), subject.mode)
+    return bench.meshes[subject.mode]
 
 
 def diverge(differences):
@@ -151,36 +151,36 @@ def diverge(differences):
     return any(one.verdict == DIVERGENCE for one in differences.values())
 
 
-def check_placement(engine, target, model):
-    """Differences by name of what does not lie on a mesh as its Target says.
+def check_placement(engine, subject, model):
+    """Differences by name of what does not lie on a mesh as its Subject says.
 
     It is asked of all ranks, which count together.
     """
-    axes, words = mesh_axes(target.mesh), {}
+    axes, words = mesh_axes(subject.mesh), {}
     for name, count in engine.copies(model).items():
-        expected = copies(name, axes, target.mode in SHARDED,
-                          target.mode in SEQUENCE)
+        expected = copies(name, axes, subject.mode in SHARDED,
+                          subject.mode in SEQUENCE)
         if count != expected:
             words[name] = (f"all devices together hold it {count:g} times, "
                            f"and not {expected:g}")
     return measuring.divergences(words)
 
 
-def check_sharding(engine, target, runner):
-    """Differences of where a model lies, and of what it is, from a Target."""
-    return measuring.wrong(target, runner) | check_placement(
-        engine, target, runner.model)
+def check_sharding(engine, subject, runner):
+    """Differences of where a model lies, and of what it is, from a Subject."""
+    return measuring.wrong(subject, runner) | check_placement(
+        engine, subject, runner.model)
 
 
-def check_local_reads(engine, target, tokens=True):
+def check_local_reads(engine, subject, tokens=True):
     """Differences where a device reads more than its own shard.
 
     Args:
         tokens: whether those of a sequence are divided too.
     """
-    axes, words = mesh_axes(target.mesh), {}
+    axes, words = mesh_axes(subject.mesh), {}
     parts = {"rows": (engine.rows_read, ROWS, axes["data"])}
-    if tokens and target.mode in SEQUENCE:
+    if tokens and subject.mode in SEQUENCE:
         parts["tokens"] = engine.tokens_read, TARGET, axes["model"]
     for name, (read, of, devices) in parts.items():
         if read != of // devices:
@@ -189,19 +189,21 @@ def check_local_reads(engine, target, tokens=True):
     return measuring.divergences(words)
 
 
-def compared_outputs(engine, target, preset, rank):
+def compared_outputs(engine, subject, preset, rank):
     """The Difference of the outputs of all shards, its cause, and they."""
-    ours, case, truth = reference(preset, target.dtype, "forward")
-    runner = EngineRunner(engine, ours.exact.config, ours.arrays, target.dtype)
-    wrong = check_sharding(engine, target, runner)
+    ours, case, truth = reference(preset, subject.dtype, "forward")
+    runner = EngineRunner(
+        engine, ours.exact.config, ours.arrays, subject.dtype)
+    wrong = check_sharding(engine, subject, runner)
     output = engine.predict(runner.model, *case.inputs)
     held = {"output": output}
     if rank.number:
         return None, "", held
     differences = compare_steps(
-        {"output": output}, truth, target.dtype, "output".__ne__)
+        {"output": output}, truth, subject.dtype, "output".__ne__)
     if not diverge(differences):
-        return wrong | check_local_reads(engine, target) | differences, "", held
+        return (wrong | check_local_reads(engine, subject) | differences, "",
+                held)
 
     def steps_of(weights):
         exact = ours.exact.engine
@@ -210,31 +212,32 @@ def compared_outputs(engine, target, preset, rank):
 
     return differences, mesh_causes.cause_in_output(
         output.astype(np.float64), truth.steps["output"], ours.exact.weights,
-        steps_of, mesh_axes(target.mesh)), held
+        steps_of, mesh_axes(subject.mesh)), held
 
 
-def compared_gradients(engine, target, preset, rank):
+def compared_gradients(engine, subject, preset, rank):
     """The Differences of a loss and its gradients, their cause, and they."""
-    ours, case, truth = reference(preset, target.dtype, "gradients")
-    runner = EngineRunner(engine, ours.exact.config, ours.arrays, target.dtype)
-    wrong = check_sharding(engine, target, runner)
+    ours, case, truth = reference(preset, subject.dtype, "gradients")
+    runner = EngineRunner(
+        engine, ours.exact.config, ours.arrays, subject.dtype)
+    wrong = check_sharding(engine, subject, runner)
     steps = runner.steps(case, [
-        rounding.rounded(x, target.dtype) for x in case.inputs])
+        rounding.rounded(x, subject.dtype) for x in case.inputs])
     if rank.number:
         return None, "", steps
-    differences = compare_steps(steps, truth, target.dtype, runner.fused)
+    differences = compare_steps(steps, truth, subject.dtype, runner.fused)
     if not diverge(differences):
-        return (wrong | check_local_reads(engine, target) | differences, "",
+        return (wrong | check_local_reads(engine, subject) | differences, "",
                 steps)
     return differences, mesh_causes.cause_in_gradients(
         {name.removeprefix("grad "): array for name, array in steps.items()},
         mesh_causes.Shards(
             ours.exact.engine, ours.exact.model, case.inputs,
-            np.array(case.key, np.uint32), mesh_axes(target.mesh)["data"])
+            np.array(case.key, np.uint32), mesh_axes(subject.mesh)["data"])
     ), steps
 
 
-def compared_training(engine, target, preset, steps, rank):
+def compared_training(engine, subject, preset, steps, rank):
     """The Differences of every step of training, the first's cause, and what
     was trained.
 
@@ -264,22 +267,23 @@ def compared_training(engine, target, preset, steps, rank):
         differences |= of_step
         before = truth.steps["weights"]
     trainer = runner.trainer
-    return (differences | check_placement(engine, target, trainer.model)
-            | check_local_reads(engine, target, tokens=False), cause,
+    return (differences | check_placement(engine, subject, trainer.model)
+            | check_local_reads(engine, subject, tokens=False), cause,
             engine.export(trainer.model) | engine.moments(trainer))
 
 
-def compared_generation(engine, target, preset, rank):
+def compared_generation(engine, subject, preset, rank):
     """The Differences of what searches found, no cause, and what it was."""
-    ours, case, _ = reference(preset, target.dtype, "forward")
-    runner = EngineRunner(engine, ours.exact.config, ours.arrays, target.dtype)
-    differences = check_sharding(engine, target, runner)
+    ours, case, _ = reference(preset, subject.dtype, "forward")
+    runner = EngineRunner(
+        engine, ours.exact.config, ours.arrays, subject.dtype)
+    differences = check_sharding(engine, subject, runner)
     held: dict = {}
     for settings in SEARCHES:
         found = engine.generate(runner.model, case.inputs[0], settings)
         held |= {f"{settings.method} {name}": array
                  for name, array in found.items()}
-        differences |= check_local_reads(engine, target, tokens=False)
+        differences |= check_local_reads(engine, subject, tokens=False)
         if rank.number:
             continue
         truth = ours.exact.engine.generate(
@@ -289,7 +293,7 @@ def compared_generation(engine, target, preset, rank):
                 found["tokens"], truth["tokens"], 0.0),
             f"{settings.method} scores": compare(
                 found["scores"], truth["scores"],
-                tolerances.score_limit(target.dtype, 0.0))}
+                tolerances.score_limit(subject.dtype, 0.0))}
     return differences, "", held
 
 

@@ -17,7 +17,7 @@ from transformer_contract.sharding import check_mesh
 from parity.check import port_calls, workers
 from parity.matrix.meshes import Rank, unlike
 from parity.ports import NotChecked
-from parity.targets import (
+from parity.subjects import (
     MESH_BACKENDS, ONE_PROCESS, devices_of, mesh_axes)
 
 #: The most seconds of one cell; a compiler may take minutes.

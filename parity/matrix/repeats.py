@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from parity import out_of_memory
 from parity.numerics.distance import finite_distance
-from parity.targets import RUNTIMES
+from parity.subjects import RUNTIMES
 
 #: How often the same is asked, and how many batches cost is measured with.
 TIMES, BATCHES = 10, 60
@@ -22,21 +22,21 @@ TIMES, BATCHES = 10, 60
 POOLS = ("numpy", "torch", "keras on torch")
 
 
-def measured(predictor_of, inputs, target):
-    """{"again", "threads", "alone", "large", "memory"} of a TargetCell.
+def measured(predictor_of, inputs, subject):
+    """{"again", "threads", "alone", "large", "memory"} of a SubjectCell.
 
     Args:
         predictor_of: inputs -> () -> an output [B T V].
         inputs: of a batch.
-        target: a Target.
+        subject: a Subject.
     """
     predict = predictor_of(inputs)
     first = np.copy(predict())
     threads = alone = None
-    if target.mode not in RUNTIMES:  # exporters trace no batch of one row
+    if subject.mode not in RUNTIMES:  # exporters trace no batch of one row
         alone = finite_distance(predictor_of(
             [array[:1] for array in inputs])(), first[:1])
-    if target.implementation in POOLS and target.mode not in RUNTIMES:
+    if subject.implementation in POOLS and subject.mode not in RUNTIMES:
         with threadpool_limits(2):
             threads = finite_distance(predict(), first)
     again = max(finite_distance(predict(), first)

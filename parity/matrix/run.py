@@ -16,8 +16,8 @@ from parity.matrix.cells import (
     WORKS, Matrix, cell_of, failed, left_out)
 from parity.numerics.dtypes import BOTH, TIERS
 from parity.ports import FORMS, NotChecked, TooOld
-from parity.targets import (
-    BACKENDS, MODES, Target, mesh_axes, mesh_modes)
+from parity.subjects import (
+    BACKENDS, MODES, Subject, mesh_axes, mesh_modes)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +48,7 @@ def modes_of(wanted):
         for backend in backends_of(port, wanted):
             if "" in wanted.meshes:
                 found |= dict.fromkeys(("eager", *(
-                    MODES.get(Target(port, backend=backend).implementation, ())
+                    MODES.get(Subject(port, backend=backend).implementation, ())
                     if "readable" in wanted.forms else ())))
             for mesh in filter(None, wanted.meshes):
                 found |= dict.fromkeys(
@@ -69,7 +69,7 @@ def run(preset, wanted, on_cell=lambda cell: None):
     Args:
         preset: its name.
         wanted: a Wanted.
-        on_cell: called with each TargetCell once it is known.
+        on_cell: called with each SubjectCell once it is known.
     """
     matrix = Matrix(preset, places=[here()])
     for cell in every_cell(preset, wanted, matrix):
@@ -79,7 +79,7 @@ def run(preset, wanted, on_cell=lambda cell: None):
 
 
 def every_cell(preset, wanted, matrix):
-    """Yield the TargetCells of all implementations, and of all meshes."""
+    """Yield the SubjectCells of all implementations, and of all meshes."""
     for port in wanted.ports if "" in wanted.meshes else ():
         for backend in backends_of(port, wanted):
             yield from cells(processes.PortProcesses(port, backend),
@@ -90,7 +90,7 @@ def every_cell(preset, wanted, matrix):
 
 
 def cells_on_mesh(port, mesh, preset, wanted, matrix):
-    """Yield the TargetCells of a port on a mesh.
+    """Yield the SubjectCells of a port on a mesh.
 
     Raises:
         InputError: the mesh does not divide the model or its batches.
@@ -98,25 +98,25 @@ def cells_on_mesh(port, mesh, preset, wanted, matrix):
     ranks = processes.MeshProcesses(
         port, mesh, meshes.config_of(preset), meshes.ROWS)
     try:
-        for target, work in works_of(
+        for subject, work in works_of(
                 rows_on_mesh(port, mesh, wanted), wanted):
             if "cpu" not in wanted.devices:
-                yield left_out(target, work, "meshes are compared on "
+                yield left_out(subject, work, "meshes are compared on "
                                "processors alone")
                 continue
-            if target.dtype not in BOTH:
-                yield left_out(target, work, "meshes are compared in float64 "
+            if subject.dtype not in BOTH:
+                yield left_out(subject, work, "meshes are compared in float64 "
                                "and float32")
                 continue
-            if target.mode == "eager":
-                yield left_out(target, work, (
+            if subject.mode == "eager":
+                yield left_out(subject, work, (
                     "keras.distribution divides arrays on JAX alone"
-                    if target.backend else "it has no engine for meshes"))
+                    if subject.backend else "it has no engine for meshes"))
                 continue
             reply = ranks.ask(
-                f"{target}: {work}", meshes.measured, target, work, preset,
+                f"{subject}: {work}", meshes.measured, subject, work, preset,
                 wanted.steps)
-            yield judged(target, work, reply)
+            yield judged(subject, work, reply)
         if ranks.processes:
             matrix.places[0]["versions"] |= ranks.ask(
                 "ending", meshes.versions).value or {}
@@ -130,41 +130,42 @@ def rows_on_mesh(port, mesh, wanted):
         modes = mesh_modes(port, mesh_axes(mesh), backend)
         for mode in modes or ["eager"]:
             if mode == "eager" or wanted.modes is None or mode in wanted.modes:
-                yield Target(port, mode=mode, mesh=mesh, backend=backend)
+                yield Subject(port, mode=mode, mesh=mesh, backend=backend)
 
 
-def judged(target, work, reply):
-    """The TargetCell of a Reply."""
+def judged(subject, work, reply):
+    """The SubjectCell of a Reply."""
     if isinstance(reply.value, NotChecked):
         told = failed if isinstance(reply.value, TooOld) else left_out
-        return told(target, work, reply.value.reason)
+        return told(subject, work, reply.value.reason)
     if reply.failure:
-        return failed(target, work, reply.failure)
+        return failed(subject, work, reply.failure)
     if isinstance(reply.value, str):
-        return left_out(target, work, reply.value)
-    return cell_of(target, work, reply.value)
+        return left_out(subject, work, reply.value)
+    return cell_of(subject, work, reply.value)
 
 
 def cells(implementation, preset, wanted, matrix):
-    """Yield the TargetCells of one implementation."""
-    usual = Target(implementation.port, backend=implementation.backend)
+    """Yield the SubjectCells of one implementation."""
+    usual = Subject(implementation.port, backend=implementation.backend)
     try:
         reply = implementation.ask("starting", described)
         if reply.failure or isinstance(reply.value, NotChecked):
-            for target, work in works_of([usual], wanted):
-                yield judged(target, work, reply)
+            for subject, work in works_of([usual], wanted):
+                yield judged(subject, work, reply)
             return
         versions, modes = reply.value
         matrix.places[0]["versions"] |= versions
-        for target, work in works_of(
-                targets(usual, modes, wanted), wanted):
-            if target.port == "numpy" and target.form == "readable":
-                yield left_out(target, work, (
-                    "it is the truth" if target.dtype == "float64" else
+        for subject, work in works_of(
+                subjects(usual, modes, wanted), wanted):
+            if subject.port == "numpy" and subject.form == "readable":
+                yield left_out(subject, work, (
+                    "it is the truth" if subject.dtype == "float64" else
                     "its own error is what the limits follow from"))
                 continue
-            yield judged(target, work, implementation.ask(
-                f"{target}: {work}", measuring.measured, target, work, preset))
+            yield judged(subject, work, implementation.ask(
+                f"{subject}: {work}", measuring.measured, subject, work,
+                preset))
     finally:
         implementation.close()
 
@@ -176,7 +177,7 @@ def described(bench):
         else measuring.modes(bench))
 
 
-def targets(usual, modes, wanted):
+def subjects(usual, modes, wanted):
     """The Targets of one implementation, in their order, in float64."""
     for device in wanted.devices:
         for form in wanted.forms:
@@ -188,21 +189,21 @@ def targets(usual, modes, wanted):
 
 
 def works_of(rows, wanted):
-    """Yield (Target, work) of every cell of these rows.
+    """Yield (Subject, work) of every cell of these rows.
 
     Precision tiers are of ports as they are, on one device; searches are of
     meshes, for ``parity check --generate`` compares them elsewhere.
     """
-    for target in rows:
-        plain = target.row == dataclasses.replace(
-            Target(target.port), dtype="", backend=target.backend,
-            device=target.device) and target.port != "numpy"
+    for subject in rows:
+        plain = subject.row == dataclasses.replace(
+            Subject(subject.port), dtype="", backend=subject.backend,
+            device=subject.device) and subject.port != "numpy"
         for work, dtypes in WORKS.items():
             for dtype in dtypes:
                 if work in wanted.works and dtype in wanted.dtypes and (
                         plain or dtype not in TIERS) and (
-                        target.mesh or work != "generation"):
-                    yield dataclasses.replace(target, dtype=dtype), work
+                        subject.mesh or work != "generation"):
+                    yield dataclasses.replace(subject, dtype=dtype), work
 
 
 def here():

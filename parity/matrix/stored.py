@@ -9,9 +9,9 @@ from parity_io.errors import InputError, is_whole, visible
 from parity import ports
 from parity.check.run import DEVICES
 from parity.matrix import run
-from parity.matrix.cells import NOT_CHECKED, SCHEMA, Matrix, TargetCell
+from parity.matrix.cells import NOT_CHECKED, SCHEMA, Matrix, SubjectCell
 from parity.numerics.comparator import DIVERGENCE, MATCH
-from parity.targets import BACKENDS, Target, mesh_axes, mesh_words
+from parity.subjects import BACKENDS, Subject, mesh_axes, mesh_words
 
 #: The type of each thing that is said of a place.
 PLACE = {"when": str, "processor": str, "cores": int | None,
@@ -33,7 +33,7 @@ def read(path):
     try:
         matrix = Matrix(
             words["preset"],
-            [TargetCell.of_json(one) for one in words["cells"]],
+            [SubjectCell.of_json(one) for one in words["cells"]],
             words["places"])
         problem = (problem_of(matrix) if schema == SCHEMA
                    else "it has no such schema")
@@ -48,7 +48,7 @@ def read(path):
 
 
 def judged(cell):
-    """A TargetCell that was read, its verdict worked out from its numbers."""
+    """A SubjectCell that was read, its verdict worked out from its numbers."""
     if cell.verdict == MATCH and cell.error > cell.limit:
         return dataclasses.replace(
             cell, verdict=DIVERGENCE, reason=f"{cell.tensor}: above its limit")
@@ -72,19 +72,19 @@ def problem_of(matrix):
 
 
 def cell_problem(cell, places):
-    """What of a TargetCell is unknown, in words, or ""; of so many places."""
-    for one, kind in ((cell, TargetCell), (cell.target, Target)):
+    """What of a SubjectCell is unknown, in words, or ""; of so many places."""
+    for one, kind in ((cell, SubjectCell), (cell.subject, Subject)):
         for field in dataclasses.fields(kind):
             kinds: Any = field.type
             if kinds == float | None:
                 kinds |= int
             if not isinstance(getattr(one, field.name), kinds):
                 return f"{field.name} is of another type"
-    if problem := target_problem(cell.target):
+    if problem := subject_problem(cell.subject):
         return problem
-    about = f"{cell.target}, {cell.work[:60]}"
-    if (cell.target, cell.work) not in run.works_of(
-            [cell.target], run.Wanted(())):
+    about = f"{cell.subject}, {cell.work[:60]}"
+    if (cell.subject, cell.work) not in run.works_of(
+            [cell.subject], run.Wanted(())):
         return f"{about}: there is no such cell"
     if not 0 <= cell.place < places:
         return f"{about}: it has no place"
@@ -95,22 +95,22 @@ def cell_problem(cell, places):
     return ""
 
 
-def target_problem(target):
-    """What of a Target cannot be, in words, or ""."""
+def subject_problem(subject):
+    """What of a Subject cannot be, in words, or ""."""
     try:
-        if target.mesh and mesh_words(mesh_axes(target.mesh)) != target.mesh:
-            raise InputError(target.mesh)
+        if subject.mesh and mesh_words(mesh_axes(subject.mesh)) != subject.mesh:
+            raise InputError(subject.mesh)
     except InputError:
-        return f"{target.mesh[:60]} is no mesh"
+        return f"{subject.mesh[:60]} is no mesh"
     for value, known, what in (
-            (target.port, ("numpy", *ports.known_ports()), "port"),
-            (target.backend, BACKENDS.get(target.port, ("",)), "backend"),
-            (target.form, ports.FORMS, "form"),
-            (target.device, DEVICES, "device"),
-            (target.mode, run.modes_of(run.Wanted(
-                (target.port,), (target.backend,), (target.form,),
-                meshes=(target.mesh,))) or ["eager"], "mode")):
+            (subject.port, ("numpy", *ports.known_ports()), "port"),
+            (subject.backend, BACKENDS.get(subject.port, ("",)), "backend"),
+            (subject.form, ports.FORMS, "form"),
+            (subject.device, DEVICES, "device"),
+            (subject.mode, run.modes_of(run.Wanted(
+                (subject.port,), (subject.backend,), (subject.form,),
+                meshes=(subject.mesh,))) or ["eager"], "mode")):
         if value not in known:
-            return f"{target.port[:60]} has no {what} {value[:60]}" if (
+            return f"{subject.port[:60]} has no {what} {value[:60]}" if (
                 what != "port") else f"there is no port {value[:60]}"
     return ""

@@ -173,26 +173,26 @@ def smooth_model(preset):
         cases.padded_batch(config)
 
 
-def measured(bench, target, work, preset):
-    """What a TargetCell needs of a port in a tier; a text if it has none."""
-    if target.device not in bench.engine.devices():
-        return f"{bench.engine.NAME} has no device {target.device} here"
+def measured(bench, subject, work, preset):
+    """What a SubjectCell needs of a port in a tier; a text if it has none."""
+    if subject.device not in bench.engine.devices():
+        return f"{bench.engine.NAME} has no device {subject.device} here"
     theirs = ports.mixed(bench.engine.NAME)
     if theirs is None:
         return f"{bench.engine.NAME} has no mixed precision here"
-    if reason := theirs.missing(target.dtype, target.device):
+    if reason := theirs.missing(subject.dtype, subject.device):
         return reason
-    engine = theirs.MixedEngine(mixed.short_of(target.dtype), target.dtype)
+    engine = theirs.MixedEngine(mixed.short_of(subject.dtype), subject.dtype)
     start = time.perf_counter()
     differences, own = COMPARED[work](
-        engine, theirs.kind(target.device), target, preset)
+        engine, theirs.kind(subject.device), subject, preset)
     whole = {"forward": "output", "gradients": "all weights",
              "training": f"step {STEPS} movement"}[work]
     ratio = beside(differences, own, whole)
-    if mixed.short_of(target.dtype) and ratio is not None and ratio < NEAR:
+    if mixed.short_of(subject.dtype) and ratio is not None and ratio < NEAR:
         differences[whole] = Difference(
             differences[whole].error, differences[whole].limit, DIVERGENCE,
-            f"it is nearer than {target.dtype} allows: it was not computed so")
+            f"it is nearer than {subject.dtype} allows: it was not computed so")
     return {"differences": differences, "seconds": None,
             "beside": ratio,
             "preparing": time.perf_counter() - start}
@@ -243,16 +243,17 @@ class TierFindings:
                      f"it was not computed in {self.short}")
 
 
-def compared_steps(engine, kind, target, preset):
+def compared_steps(engine, kind, subject, preset):
     """Every step of a forward pass."""
     config, arrays, batch = smooth_model(preset)
     inputs = cases.model_case(batch).inputs
     check_inputs(config, *inputs)
-    model = EngineRunner(engine, config, arrays, "float32", target.device).model
+    model = EngineRunner(
+        engine, config, arrays, "float32", subject.device).model
     steps = engine.run(model, *inputs)
     truth = Emulated(config, arrays).run(inputs)
-    low = Emulated(config, arrays, target.dtype, kind).run(inputs)
-    found = TierFindings(target.dtype)
+    low = Emulated(config, arrays, subject.dtype, kind).run(inputs)
+    found = TierFindings(subject.dtype)
     for name in dict.fromkeys([*steps, *truth]):
         if name not in truth or name not in steps:
             found.diverge(name, "the reference has no such step"
@@ -267,18 +268,19 @@ def compared_steps(engine, kind, target, preset):
     return found.differences, found.own
 
 
-def compared_gradients(engine, kind, target, preset):
+def compared_gradients(engine, kind, subject, preset):
     """The loss, and its gradient by all weights."""
     config, arrays, batch = smooth_model(preset)
     *inputs, labels = cases.gradients_case(batch, config.pad_id).inputs
-    model = EngineRunner(engine, config, arrays, "float32", target.device).model
+    model = EngineRunner(
+        engine, config, arrays, "float32", subject.device).model
     loss, gradients = engine.gradients(model, *inputs, labels)
     truth = Emulated(config, arrays)
     (exact, exact_gradients), (low, low_gradients) = (
         one.loss_and_gradients(one.model, inputs, labels, {}, scale)
         for one, scale in ((truth, 1.0), (
-            Emulated(config, arrays, target.dtype, kind), 1024.0)))
-    found = TierFindings(target.dtype)
+            Emulated(config, arrays, subject.dtype, kind), 1024.0)))
+    found = TierFindings(subject.dtype)
     found.add("loss", loss, np.asarray(exact), low)
     found.hold("loss", loss, True)
     names = list(truth.export(truth.model))
@@ -292,14 +294,14 @@ def compared_gradients(engine, kind, target, preset):
     return found.differences, found.own
 
 
-def compared_training(engine, kind, target, preset):
+def compared_training(engine, kind, subject, preset):
     """Some steps of training: losses, norms, scales and how weights moved."""
     config, arrays, batch = smooth_model(preset)
     trainer = engine.trainer(engine.build(
-        "transformer", config, arrays, "float32", target.device), TRAINING)
+        "transformer", config, arrays, "float32", subject.device), TRAINING)
     exact, low = (EmulatedTrainer(Emulated(config, arrays, *how), TRAINING)
-                  for how in ((), (target.dtype, kind)))
-    found, first = TierFindings(target.dtype), vector(arrays, arrays)
+                  for how in ((), (subject.dtype, kind)))
+    found, first = TierFindings(subject.dtype), vector(arrays, arrays)
     updates = Updates(exact.trainer.optimizer, arrays)
     for number in range(1, STEPS + 1):
         pairs = [ids[:1] for ids in training_runs.batches(config, number)]
@@ -339,7 +341,7 @@ def compared_training(engine, kind, target, preset):
             found.diverge(f"{step} {name}", words)
     if np.isfinite(weights).all():  # no model is made of others
         new = engine.build(
-            "transformer", config, exported, "float32", target.device)
+            "transformer", config, exported, "float32", subject.device)
         inputs = cases.gradients_case(batch, config.pad_id).inputs
         ours, theirs = (float(engine.gradients(model, *inputs)[0])
                         for model in (trainer.model, new))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from parity.check.runners import Truth, compare_steps
+from parity.check.runners import Oracle, compare_steps
 from parity.numerics.comparator import DIVERGENCE, MATCH, ROW_SLACK
 from parity.numerics.dtypes import EPS
 from parity.numerics.tolerances import FLOAT64_LIMIT, limit
@@ -85,7 +85,7 @@ def fault(values):
         "transformer", config.replace(norm_eps=eps), values.weights)
     differences = compare_steps(
         engine.forward(model, *values.dates.batch),
-        Truth(values.dates.steps["numpy"], {}), "float64")
+        Oracle(values.dates.steps["numpy"], {}), "float64")
     bad = [(name, pictures.error(one)) for name, one in differences.items()
            if one.verdict == DIVERGENCE]
     return {"eps": pictures.number(eps),

@@ -7,7 +7,7 @@ import importlib
 import numpy as np
 
 from parity_io.errors import InputError
-from parity.check.runners import Truth, compare_steps
+from parity.check.runners import Oracle, compare_steps
 from parity.numerics.comparator import compare
 from parity.numerics.tolerances import FLOAT64_LIMIT
 from parity.reading.sources import folder
@@ -94,7 +94,7 @@ class ModelRun:
                 f"{pair[0]} records the step {name!r} and {pair[1]} does not; "
                 "tap it in both or in neither.")
         self.differences[column] = compare_steps(
-            arrays, Truth(truth, {}, self.config.positions), "float64")
+            arrays, Oracle(truth, {}, self.config.positions), "float64")
 
     def _named(self, column):
         gradients = self.gradients.get(column, {})
@@ -139,7 +139,7 @@ class OneHead(ModelRun):
             self.steps[column] = engine.run(module, x)
             if column != "numpy":
                 self.differences[column] = compare_steps(
-                    self.steps[column], Truth(self.steps["numpy"], {}),
+                    self.steps[column], Oracle(self.steps["numpy"], {}),
                     "float64")
                 continue
             context, cache = module.forward(x)

@@ -18,16 +18,16 @@ ROW = "implementation", "form", "mode", "where"
 
 
 def by_row(matrix):
-    """{row of the table: {(work, dtype): TargetCell}}."""
+    """{row of the table: {(work, dtype): SubjectCell}}."""
     rows = {}
     for cell in matrix.cells:
-        rows.setdefault(cell.target.row, {})[
-            cell.work, cell.target.dtype] = cell
+        rows.setdefault(cell.subject.row, {})[
+            cell.work, cell.subject.dtype] = cell
     return rows
 
 
 def rows_of(matrix, columns):
-    """(row, {column: TargetCell}) of every row that has any of the columns."""
+    """(row, {column: SubjectCell}) of every row that has any of the columns."""
     return [(row, cells) for row, cells in by_row(matrix).items()
             if cells.keys() & set(columns)]
 
@@ -52,7 +52,7 @@ def share(value):
 def titles(cells, tiers=False):
     """The columns that any of these cells has, in order: of dtypes or tiers.
     """
-    there = {(cell.work, cell.target.dtype) for cell in cells}
+    there = {(cell.work, cell.subject.dtype) for cell in cells}
     return [column for column in COLUMNS if column in there
             and (column[1] in TIERS) == tiers]
 
@@ -99,7 +99,7 @@ def show(out, matrix):
         if titles(matrix.cells, tiers):
             out.print(table(matrix, tiers))
     for cell in matrix.divergences:
-        say(out, f"DIVERGENCE: {cell.target}: {cell.work}: {cell.reason}")
+        say(out, f"DIVERGENCE: {cell.subject}: {cell.work}: {cell.reason}")
         if cell.cause:
             say(out, f"Cause: {cell.cause}.")
     for reason, names in reasons(matrix).items():
@@ -127,8 +127,8 @@ def reasons(matrix):
     for cell in matrix.cells:
         if cell.verdict == NOT_CHECKED:
             lists.setdefault(cell.reason, {}).setdefault(
-                str(cell.target.row), {}).setdefault(
-                cell.work, []).append(cell.target.dtype)
+                str(cell.subject.row), {}).setdefault(
+                cell.work, []).append(cell.subject.dtype)
     return {reason: [f"{row} ({kinds(works)})" for row, works in rows.items()]
             for reason, rows in lists.items()}
 

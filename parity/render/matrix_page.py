@@ -136,7 +136,7 @@ def systems(matrices):
     for matrix in matrices:
         for row, cells in by_row(matrix).items():
             found = [cell for cell in cells.values() if cell.verdict
-                     != NOT_CHECKED and cell.target.dtype not in TIERS]
+                     != NOT_CHECKED and cell.subject.dtype not in TIERS]
             if found:
                 rows.setdefault(row, {})[matrix.preset] = max(
                     found, key=lambda cell: math.inf if (
@@ -145,7 +145,7 @@ def systems(matrices):
     rows = {row: cells for row, cells in rows.items()
             if cells.keys() & others}
     for matrix in matrices[1:]:
-        dtypes |= dict.fromkeys(cell.target.dtype for cell in matrix.checked)
+        dtypes |= dict.fromkeys(cell.subject.dtype for cell in matrix.checked)
     return SYSTEMS.format(dtypes=listed(list(dtypes)), table=markdown_table(
         (*ROW, *(matrix.preset for matrix in matrices)),
         [(*words_of(row), *(shown(cells.get(matrix.preset))
@@ -230,7 +230,7 @@ def write(path, matrix, others=()):
     Args:
         others: Matrices of other presets.
     """
-    there = {(cell.work, cell.target.dtype) for cell in matrix.cells
+    there = {(cell.work, cell.subject.dtype) for cell in matrix.cells
              if cell.beside is not None}
     compared = [column for column in COLUMNS if column in there]
     nearest = max((cell for cell in matrix.checked if cell.share is not None),
@@ -250,7 +250,7 @@ def write(path, matrix, others=()):
         legend=LEGEND.format(
             steps=STEPS, more=meshes.STEPS,
             nearest="none" if nearest is None else
-            f"{plain(str(nearest.target))}, {nearest.work}, "
+            f"{plain(str(nearest.subject))}, {nearest.work}, "
             f"{code(nearest.tensor)}: "
             f"{number(nearest.error)} of {number(nearest.limit)}"),
         speed=markdown_table(

@@ -8,7 +8,7 @@ from parity_io.files import write_whole
 from parity.matrix import run
 from parity.numerics.words import number
 from parity.render.terminal import LISTED
-from parity.targets import devices_of, mesh_axes
+from parity.subjects import devices_of, mesh_axes
 
 HEADER = ("devices", "mesh", "shards", "in place: moved", "time",
           "whole: moved", "time", "share of limit")

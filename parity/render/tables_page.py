@@ -85,7 +85,7 @@ def write_matrix(path, matrix):
     if matrix.divergences:
         sections.insert(0, Section(
             "divergences", "What diverges", lines=[
-                f"{cell.target}, {cell.work}: {cell.reason}"
+                f"{cell.subject}, {cell.work}: {cell.reason}"
                 + (f". Cause: {cell.cause}." if cell.cause else "")
                 for cell in matrix.divergences]))
     measured = sorted((cell for cell in matrix.checked
@@ -95,7 +95,7 @@ def write_matrix(path, matrix):
         sections.append(Section(
             "nearest", "Nearest to a limit", "",
             ("what", "work", "tensor", "error", "limit", "share"),
-            [(str(cell.target), cell.work, cell.tensor, number(cell.error),
+            [(str(cell.subject), cell.work, cell.tensor, number(cell.error),
               number(cell.limit), share(cell.share)) for cell in measured]))
     left = reasons(matrix)
     if left:
@@ -114,6 +114,6 @@ def write_matrix(path, matrix):
 
 
 def cell_of(cell):
-    """A TargetCell as a cell of a table."""
+    """A SubjectCell as a cell of a table."""
     verdict = cell.verdict if cell else "not checked"
     return {"words": shown(cell), "kind": f"cell-{verdict.replace(' ', '-')}"}

@@ -15,8 +15,8 @@ from parity_io.errors import InputError, one_of
 from parity.check.shared_arrays import SharedArrays, load
 from parity.matrix import meshes, processes
 from parity.ports import NotChecked
-from parity.targets import (
-    MESH_MODES, Target, mesh_axes, mesh_modes, mesh_words)
+from parity.subjects import (
+    MESH_MODES, Subject, mesh_axes, mesh_modes, mesh_words)
 
 #: What a failure of a rank says where another one is gone or silent.
 LOST = "gloo", "Connection closed", "Timed out"
@@ -67,10 +67,10 @@ class OnMesh:
         if mode:
             one_of(mode, modes, f"mode of {port} on {mesh_words(axes)}")
         self.NAME, self.data = port, axes["data"]
-        self.target = Target(
+        self.subject = Subject(
             port, mode=mode or modes[0], mesh=mesh_words(axes))
         self.ranks = processes.MeshProcesses(
-            port, self.target.mesh, config, rows)
+            port, self.subject.mesh, config, rows)
         self.shared = SharedArrays(subprocesses=True)
 
     def ask(self, function, *given):
@@ -80,7 +80,7 @@ class OnMesh:
             InputError: a rank ended, was silent or refused; it says which.
             RuntimeError: a rank failed in another way.
         """
-        reply = self.ranks.ask("training", function, self.target, *given)
+        reply = self.ranks.ask("training", function, self.subject, *given)
         if isinstance(reply.value, NotChecked):
             raise InputError(
                 f"{self.NAME} cannot run here: {reply.value.reason}; install "
@@ -158,28 +158,28 @@ class OnMesh:
 
 # What ranks are asked
 
-def built(bench, target, stored, component, config, dtype, device, rank):
+def built(bench, subject, stored, component, config, dtype, device, rank):
     """Make a model in place of the one before."""
     bench.held = {}
-    bench.held["model"] = meshes.engine_on_mesh(bench, target, rank).build(
+    bench.held["model"] = meshes.engine_on_mesh(bench, subject, rank).build(
         component, config, load(stored), dtype, device)
 
 
-def trained(bench, target, training, rank):
+def trained(bench, subject, training, rank):
     """Make a Trainer of the model."""
     bench.held["trainer"] = meshes.engine_on_mesh(
-        bench, target, rank).trainer(bench.held["model"], training)
+        bench, subject, rank).trainer(bench.held["model"], training)
 
 
-def resumed(bench, target, stored, step, rank):
+def resumed(bench, subject, stored, step, rank):
     """Have the Trainer go on."""
-    meshes.engine_on_mesh(bench, target, rank).resume(
+    meshes.engine_on_mesh(bench, subject, rank).resume(
         bench.held["trainer"], step, load(stored))
 
 
-def answered(bench, target, name, given, rank):
+def answered(bench, subject, name, given, rank):
     """What a function of the engine returns; None of all but the first."""
-    engine = meshes.engine_on_mesh(bench, target, rank)
+    engine = meshes.engine_on_mesh(bench, subject, rank)
     value = getattr(engine, name)(*(
         bench.held[one.name] if isinstance(one, Held) else one
         for one in given))

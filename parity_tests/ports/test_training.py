@@ -165,7 +165,7 @@ def test_free_is_not_said_of_anything_else():
     config = small()
     run = lockstep.compared(config, weights.initial_weights(config), {}, 1)
     assert {kind for _, kind, _, _ in run} == set(lockstep.KINDS)
-    truth = lockstep.TrainingTruth({"weights": {"a.key.bias": np.ones(3),
+    truth = lockstep.TrainingOracle({"weights": {"a.key.bias": np.ones(3),
                                                 "b": np.ones(3)}}, 0.1)
     moved = {"a.key.bias": np.ones(3) + 0.15, "b": np.ones(3)}
     assert truth.compare("weights", moved).verdict != DIVERGENCE

@@ -198,7 +198,7 @@ def test_an_answer_from_before_the_training_is_noticed():
 
 
 def test_a_zero_is_compared_with_zero_alone():
-    truth = lockstep.TrainingTruth({"m": {"a": np.zeros(3)}}, 0.1)
+    truth = lockstep.TrainingOracle({"m": {"a": np.zeros(3)}}, 0.1)
     for found, fits in ((np.zeros(3), True), (-np.zeros(3), True),
                         (np.full(3, 1e-300), False), (np.zeros(2), False),
                         (np.zeros(3, np.float32), False), (0.0, False),

@@ -7,12 +7,12 @@ from parity import ports
 from parity.matrix import meshes
 
 
-def measured(bench, fault, target, work, preset, rank):
+def measured(bench, fault, subject, work, preset, rank):
     """What meshes.measured answers while a fault is in."""
     theirs = ports.meshes(bench.engine.NAME)
     with FAULTS[bench.engine.NAME][fault](theirs):
         return meshes.measured(
-            bench, target, work, preset, meshes.STEPS, rank)
+            bench, subject, work, preset, meshes.STEPS, rank)
 
 
 def of_engine(name, make):

@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 
 from parity import ports
 from parity.check import cases
-from parity.check.run import Truth, compare_steps
+from parity.check.run import Oracle, compare_steps
 from parity.numerics import cancelling, dtypes, rounding, tolerances
 from parity.numerics.comparator import (
     DIVERGENCE, MATCH, ZERO, compare, relative_error)
@@ -201,7 +201,7 @@ def test_the_error_is_at_least_that_of_the_whole(x, y):
 
 
 def test_missing_and_surplus_steps():
-    truth = Truth({"a": TRUTH, "b": TRUTH}, {})
+    truth = Oracle({"a": TRUTH, "b": TRUTH}, {})
     found = compare_steps({"b": TRUTH, "c": TRUTH}, truth, "float64")
     assert {name: f.verdict for name, f in found.items()} == {
         "a": DIVERGENCE, "b": MATCH, "c": DIVERGENCE}

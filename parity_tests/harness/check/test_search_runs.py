@@ -196,7 +196,7 @@ def test_the_references_forms_agree(form, model, search):
 def test_what_has_one_hypothesis_mixes_none(method, beam, named):
     """Wrong with the cache alone is a wrong order only where there is one."""
     tokens, scores = np.array([[[5, 6, 2]]]), np.zeros((1, 1))
-    truth = generation.SearchTruth(tokens, scores, np.arange(1), 1e-12, 0)
+    truth = generation.SearchOracle(tokens, scores, np.arange(1), 1e-12, 0)
     found = generation.judged(
         {False: [(tokens, scores)], True: [(tokens + 1, scores)]},
         GenerationConfig(method=method, beam=beam), truth)

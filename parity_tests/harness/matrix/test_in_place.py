@@ -9,7 +9,7 @@ from parity import ports
 from parity.check import workers
 from parity.matrix import in_place, processes
 from parity.numerics import tolerances
-from parity.targets import Target
+from parity.subjects import Subject
 from parity_tests.support import meshes as planted
 from parity_tests.support.commands import invoke
 
@@ -57,13 +57,13 @@ def own_gradients(theirs):
     return mock.patch.object(theirs.MeshEngine, "made", made)
 
 
-def measured(bench, fault, target, whole, rank):
+def measured(bench, fault, subject, whole, rank):
     """What in_place.measured answers while a fault is in."""
     theirs = ports.meshes("jax")
     faults = planted.FAULTS["jax"] | {
         "drifted": drifted, "own gradients": own_gradients}
     with faults[fault](theirs):
-        return in_place.measured(bench, target, whole, rank)
+        return in_place.measured(bench, subject, whole, rank)
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def ask():
         "jax", FOUR, in_place.config_of(AXES), in_place.rows_of(AXES))
 
     def answer(fault, whole=False):
-        reply = these.ask(fault, measured, fault, Target(
+        reply = these.ask(fault, measured, fault, Subject(
             "jax", mode="jit", mesh=FOUR), whole)
         assert not reply.failure, reply
         return reply.value

@@ -17,7 +17,7 @@ from parity.matrix import cells, measuring, repeats, run, stored
 from parity.matrix.processes import PortProcesses
 from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity.render import matrix as tables
-from parity.targets import LITE_RT, OPENVINO, Target
+from parity.subjects import LITE_RT, OPENVINO, Subject
 from parity_tests.support.commands import invoke
 
 #: A mode of each port that takes seconds; the others are marked long.
@@ -28,13 +28,13 @@ PORTS = pytest.mark.parametrize("engine", QUICK, indirect=True)
 
 
 def cell(engine, mode, work="forward", dtype="float64"):
-    """The TargetCell of a port, measured in this process."""
-    target = Target(engine.NAME, mode=mode, dtype=dtype)
+    """The SubjectCell of a port, measured in this process."""
+    subject = Subject(engine.NAME, mode=mode, dtype=dtype)
     found = measuring.measured(
-        workers.Workbench(engine), target, work, "lesson")
+        workers.Workbench(engine), subject, work, "lesson")
     if isinstance(found, str):
-        return cells.left_out(target, work, found)
-    return cells.cell_of(target, work, found)
+        return cells.left_out(subject, work, found)
+    return cells.cell_of(subject, work, found)
 
 
 @PORTS
@@ -102,12 +102,12 @@ def test_what_was_not_compiled_is_seen(engine, mode):
 
 @PORTS
 def test_what_cannot_be_checked_says_why(engine):
-    absent = measuring.measured(workers.Workbench(engine), Target(
+    absent = measuring.measured(workers.Workbench(engine), Subject(
         engine.NAME, device="mps"), "forward", "lesson")
     assert absent == f"{engine.NAME} has no device mps here"
     assert "not in this mode" in measuring.measured(
         workers.Workbench(engine),
-        Target(engine.NAME, mode=QUICK[engine.NAME]), "training", "lesson")
+        Subject(engine.NAME, mode=QUICK[engine.NAME]), "training", "lesson")
 
 
 def ends(bench):
@@ -139,7 +139,7 @@ def test_a_process_that_ends_or_hangs_costs_one_cell():
 def test_a_first_divergence_is_the_cell():
     """Of what diverges the first step, not the worst, is the cause."""
     from parity.numerics.comparator import Difference
-    found = cells.cell_of(Target("torch"), "forward", {
+    found = cells.cell_of(Subject("torch"), "forward", {
         "differences": {
             "one": Difference(1e-16, 1e-12, MATCH),
             "two": Difference(1e-9, 1e-12, DIVERGENCE, "worst at row [0]"),
@@ -158,7 +158,7 @@ def test_the_command_writes_what_it_prints(tmp_path):
     assert "10 cells: 5 measured" in result.output
     assert "not checked: numpy" in result.output
     written = json.loads(data.read_text(encoding="utf-8"))
-    read = [cells.TargetCell.of_json(words) for words in written["cells"]]
+    read = [cells.SubjectCell.of_json(words) for words in written["cells"]]
     assert [one.as_json() for one in read] == written["cells"]
     assert sum(one.verdict == MATCH for one in read) == 5
     text = page.read_text(encoding="utf-8")
@@ -225,8 +225,8 @@ def test_an_earlier_run_is_shown_too(tmp_path):
                   "--add", first, "--markdown", page)
     assert done.exit_code == 0, done.output
     matrix = stored.read(second)
-    assert [(one.target.dtype, one.place) for one in matrix.cells
-            if one.target.form == "fast"] == [
+    assert [(one.subject.dtype, one.place) for one in matrix.cells
+            if one.subject.form == "fast"] == [
         ("float64", 1), ("float32", 0), ("float16", 0)]
     assert page.read_text("utf-8").count("cells: 20") == 1  # one place
 
@@ -263,8 +263,8 @@ def test_an_earlier_run_that_is_none_is_refused(text, said, tmp_path):
 
 def earlier(tmp_path, target=None, **changed):
     """What is said of an earlier run with a cell of these words."""
-    cell = cells.TargetCell(
-        Target("jax"), "forward", MATCH, "", 1e-15, 1e-12, "output", 1)
+    cell = cells.SubjectCell(
+        Subject("jax"), "forward", MATCH, "", 1e-15, 1e-12, "output", 1)
     words = cells.Matrix("lesson", [cell], [run.here()]).as_json()
     one = words["cells"][0]
     words |= {name: changed.pop(name) for name in set(words) & set(changed)}
@@ -350,8 +350,8 @@ def test_foreign_words_are_no_markup(changed, tmp_path):
 
 def test_every_cell_is_a_number_or_a_reason():
     matrix = cells.Matrix("lesson", [
-        cells.left_out(Target("torch"), "forward", "it rains"),
-        cells.failed(Target("jax"), "forward", "its process ended")])
+        cells.left_out(Subject("torch"), "forward", "it rains"),
+        cells.failed(Subject("jax"), "forward", "its process ended")])
     assert matrix.status == 1
     assert tables.reasons(matrix) == {
         "it rains": ["torch (forward in float64)"]}
@@ -374,7 +374,7 @@ def test_repeats_and_costs_are_measured():
         return predict
 
     found = repeats.measured(
-        predictor_of, [np.ones((2, 4))], Target("jax"))
+        predictor_of, [np.ones((2, 4))], Subject("jax"))
     assert found["again"] == pytest.approx(10e-3, rel=1e-6)
     assert found["alone"] == pytest.approx(1 - 2 * 1.001 / 3, rel=1e-6)
     assert found["threads"] is None and found["large"] > 0

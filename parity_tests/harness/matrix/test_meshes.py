@@ -12,14 +12,14 @@ from parity import ports
 from parity.matrix import cells, meshes, run, stored
 from parity.matrix.processes import MeshProcesses
 from parity.numerics.comparator import DIVERGENCE, MATCH
-from parity.targets import MESH_BACKENDS, Target, mesh_axes, mesh_modes
+from parity.subjects import MESH_BACKENDS, Subject, mesh_axes, mesh_modes
 from parity_tests.support import meshes as planted
 from parity_tests.support.commands import invoke
 
 TWO, HALVES = "data=2,model=1", "data=1,model=2"
-JAX = Target("jax", mode="jit", mesh="data=2,model=2")
+JAX = Subject("jax", mode="jit", mesh="data=2,model=2")
 SEQUENCE = dataclasses.replace(JAX, mode="sequence")
-KERAS = Target("keras", mode="ModelParallel", mesh="data=2,model=2",
+KERAS = Subject("keras", mode="ModelParallel", mesh="data=2,model=2",
                backend="jax")
 
 
@@ -43,12 +43,12 @@ def processes():
         those.close()
 
 
-def cell(processes, target, work, fault="none", preset="lesson"):
-    """The TargetCell of a mesh with a fault in it."""
-    reply = processes(target.port, target.mesh, preset).ask(
-        fault, planted.measured, fault, target, work, preset)
+def cell(processes, subject, work, fault="none", preset="lesson"):
+    """The SubjectCell of a mesh with a fault in it."""
+    reply = processes(subject.port, subject.mesh, preset).ask(
+        fault, planted.measured, fault, subject, work, preset)
     assert not reply.failure, reply
-    return cells.cell_of(target, work, reply.value)
+    return cells.cell_of(subject, work, reply.value)
 
 
 @pytest.mark.long
@@ -57,23 +57,23 @@ def cell(processes, target, work, fault="none", preset="lesson"):
 @pytest.mark.parametrize("port", ["torch", "keras", "jax"])
 def test_a_mesh_matches(port, mesh, dtype, processes):
     for mode in mesh_modes(port, mesh_axes(mesh)):
-        target = Target(port, mode=mode, mesh=mesh, dtype=dtype,
+        subject = Subject(port, mode=mode, mesh=mesh, dtype=dtype,
                         backend=MESH_BACKENDS.get(port, ""))
         for work in ("forward", "gradients"):
-            found = cell(processes, target, work)
+            found = cell(processes, subject, work)
             assert found.verdict == MATCH, found
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("target", [
-    Target("torch", mode="FSDP2 + TP", mesh="data=2,model=2"),
-    Target("torch", mode="FSDP2", mesh=TWO),
-    Target("torch", mode="TP", mesh=HALVES),
+@pytest.mark.parametrize("where", [
+    Subject("torch", mode="FSDP2 + TP", mesh="data=2,model=2"),
+    Subject("torch", mode="FSDP2", mesh=TWO),
+    Subject("torch", mode="TP", mesh=HALVES),
     JAX, SEQUENCE,
     KERAS, dataclasses.replace(KERAS, mode="DataParallel", mesh=TWO),
 ], ids=str)
-def test_a_mesh_trains(target, processes):
-    found = cell(processes, target, "training")
+def test_a_mesh_trains(where, processes):
+    found = cell(processes, where, "training")
     assert (found.verdict, found.compared) == (
         MATCH, 1 + 5 * meshes.STEPS), found
 
@@ -81,34 +81,34 @@ def test_a_mesh_trains(target, processes):
 @pytest.mark.parametrize("mode", ["DDP", "FSDP2"])
 @pytest.mark.parametrize("work", ["forward", "gradients"])
 def test_torch_matches_on_two(work, mode, processes):
-    found = cell(processes, Target("torch", mode=mode, mesh=TWO), work)
+    found = cell(processes, Subject("torch", mode=mode, mesh=TWO), work)
     assert found.verdict == MATCH, found
 
 
 @pytest.mark.long(16)
 @pytest.mark.parametrize("work", ["forward", "gradients"])
-@pytest.mark.parametrize("target", [JAX, SEQUENCE], ids=str)
-def test_jax_matches_on_four(target, work, processes):
-    found = cell(processes, target, work)
+@pytest.mark.parametrize("where", [JAX, SEQUENCE], ids=str)
+def test_jax_matches_on_four(where, work, processes):
+    found = cell(processes, where, work)
     assert found.verdict == MATCH, found
 
 
-@pytest.mark.parametrize("target", [
-    Target("torch", mode="DDP", mesh=TWO),
-    Target("torch", mode="FSDP2", mesh=TWO),
-    Target("torch", mode="TP", mesh=HALVES),
+@pytest.mark.parametrize("where", [
+    Subject("torch", mode="DDP", mesh=TWO),
+    Subject("torch", mode="FSDP2", mesh=TWO),
+    Subject("torch", mode="TP", mesh=HALVES),
     pytest.param(JAX, marks=pytest.mark.long),
     pytest.param(SEQUENCE, marks=pytest.mark.long),
     pytest.param(KERAS, marks=pytest.mark.long),
-    pytest.param(Target("torch", mode="FSDP2 + TP", mesh="data=2,model=2"),
+    pytest.param(Subject("torch", mode="FSDP2 + TP", mesh="data=2,model=2"),
                  marks=pytest.mark.long)], ids=str)
-def test_a_mesh_finds_the_same_tokens(target, processes):
-    found = cell(processes, target, "generation")
+def test_a_mesh_finds_the_same_tokens(where, processes):
+    found = cell(processes, where, "generation")
     assert (found.verdict, found.compared) == (MATCH, 4), found
 
 
 def test_tokens_of_exchanged_rows_are_others(processes):
-    found = cell(processes, Target("torch", mode="DDP", mesh=TWO),
+    found = cell(processes, Subject("torch", mode="DDP", mesh=TWO),
                  "generation", "rows exchanged")
     assert found.verdict == DIVERGENCE
     assert found.reason.startswith("greedy tokens")
@@ -128,7 +128,7 @@ def test_tokens_of_exchanged_rows_are_others(processes):
     ("TP", HALVES, "forward", "kernel exchanged",
      "shards of encoder.layers.1.feed_forward.inner.kernel exchanged")])
 def test_a_fault_of_torch_is_named(mode, mesh, work, fault, words, processes):
-    found = cell(processes, Target("torch", mode=mode, mesh=mesh), work, fault)
+    found = cell(processes, Subject("torch", mode=mode, mesh=mesh), work, fault)
     assert found.verdict == DIVERGENCE
     assert found.cause.startswith(words), found
 
@@ -139,18 +139,19 @@ def test_a_fault_of_torch_is_named(mode, mesh, work, fault, words, processes):
     ("forward", "rows exchanged", "rows of shards exchanged"),
     ("forward", "kernel exchanged",
      "shards of encoder.layers.1.feed_forward.inner.kernel exchanged")])
-@pytest.mark.parametrize("target", [
+@pytest.mark.parametrize("where", [
     JAX, pytest.param(KERAS, marks=pytest.mark.long)], ids=str)
 def test_a_fault_of_one_process_is_named(
-        target, work, fault, words, processes):
-    found = cell(processes, target, work, fault)
+        where, work, fault, words, processes):
+    found = cell(processes, where, work, fault)
     assert found.verdict == DIVERGENCE
     assert found.cause.startswith(words), found
 
 
-@pytest.mark.parametrize("target, fault, words", [
-    (Target("torch", mode="TP", mesh=HALVES), "not sharded", "hold it 2 times"),
-    (Target("torch", mode="FSDP2", mesh=TWO), "unsharded", "hold it 2 times"),
+@pytest.mark.parametrize("where, fault, words", [
+    (Subject("torch", mode="TP", mesh=HALVES), "not sharded",
+     "hold it 2 times"),
+    (Subject("torch", mode="FSDP2", mesh=TWO), "unsharded", "hold it 2 times"),
     (JAX, "not sharded", "hold it 4 times, and not 2"),
     (JAX, "reads all", "a device reads 8 of 8, and not 4"),
     pytest.param(SEQUENCE, "whole sequences",
@@ -159,9 +160,9 @@ def test_a_fault_of_one_process_is_named(
                  marks=pytest.mark.long),
     pytest.param(KERAS, "reads all", "a device reads 8 of 8, and not 4",
                  marks=pytest.mark.long)], ids=str)
-def test_what_is_not_divided_is_seen(target, fault, words, processes):
+def test_what_is_not_divided_is_seen(where, fault, words, processes):
     """The numbers are right: no device did another's part."""
-    found = cell(processes, target, "forward", fault)
+    found = cell(processes, where, "forward", fault)
     assert found.verdict == DIVERGENCE
     assert words in found.reason
 
@@ -176,7 +177,7 @@ def test_what_is_not_divided_is_seen(target, fault, words, processes):
 def test_what_the_first_rank_does_not_show_is_seen(
         work, fault, words, processes):
     """Its numbers are right, and no step comes after."""
-    found = cell(processes, Target("torch", mode="DDP", mesh=TWO), work, fault)
+    found = cell(processes, Subject("torch", mode="DDP", mesh=TWO), work, fault)
     assert found.verdict == DIVERGENCE
     assert found.reason.startswith(words), found
 
@@ -185,17 +186,17 @@ def test_what_the_first_rank_does_not_show_is_seen(
 @pytest.mark.parametrize("mode, mesh", [
     ("TP", HALVES), ("FSDP2 + TP", "data=2,model=2")])
 def test_tied_weights_are_divided(mode, mesh, processes):
-    target = Target("torch", mode=mode, mesh=mesh)
+    subject = Subject("torch", mode=mode, mesh=mesh)
     for work in "forward", "gradients", "training", "generation":
-        found = cell(processes, target, work, preset="vaswani2017_base")
+        found = cell(processes, subject, work, preset="vaswani2017_base")
         assert found.verdict == MATCH, found
 
 
 @pytest.mark.long(12)
 def test_a_rank_of_another_config_is_named(processes):
-    target = Target("torch", mode="FSDP2", mesh=TWO)
+    subject = Subject("torch", mode="FSDP2", mesh=TWO)
     reply = processes("torch", TWO).ask(
-        "", planted.measured, "other config", target, "forward", "lesson")
+        "", planted.measured, "other config", subject, "forward", "lesson")
     assert "rank 1 has norm_eps 2e-06, and rank 0 1e-06" in reply.failure
 
 
@@ -204,24 +205,24 @@ def test_a_rank_of_another_config_is_named(processes):
     pytest.param("FSDP2", marks=pytest.mark.long)])
 def test_a_rank_that_is_killed_in_a_step_ends_all(mode, processes):
     start = time.monotonic()
-    target = Target("torch", mode=mode, mesh=TWO)
+    subject = Subject("torch", mode=mode, mesh=TWO)
     ranks = processes("torch", TWO)
-    ranks.ask("", planted.measured, "none", target, "forward", "lesson")
+    ranks.ask("", planted.measured, "none", subject, "forward", "lesson")
     reply = ranks.ask(
-        "", planted.measured, "killed", target, "training", "lesson")
+        "", planted.measured, "killed", subject, "training", "lesson")
     assert reply.failure.startswith("rank ")
     assert "rank 1 of 2: its process ended" in reply.failure, reply
     assert time.monotonic() - start < 40
-    found = cell(processes, target, "forward")
+    found = cell(processes, subject, "forward")
     assert found.verdict == MATCH
 
 
 @pytest.mark.long
 def test_tied_weights_updated_twice_are_named(processes):
-    target, preset = Target("torch", mode="DDP", mesh=TWO), "vaswani2017_base"
-    found = cell(processes, target, "training", preset=preset)
+    subject, preset = Subject("torch", mode="DDP", mesh=TWO), "vaswani2017_base"
+    found = cell(processes, subject, "training", preset=preset)
     assert found.verdict == MATCH, found
-    found = cell(processes, target, "training", "updated twice", preset)
+    found = cell(processes, subject, "training", "updated twice", preset)
     assert found.verdict == DIVERGENCE
     assert found.tensor == "step 1 weights"
     assert found.cause.startswith("tied weights are updated twice")

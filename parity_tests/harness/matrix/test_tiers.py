@@ -15,20 +15,20 @@ from parity.matrix import cells, measuring, tiers
 from parity.numerics import mixed, tolerances
 from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity.numerics.dtypes import EPS, MIXED, TIERS
-from parity.targets import Target
+from parity.subjects import Subject
 
 EVERY = pytest.mark.parametrize(
     "engine", ["torch", "keras", "jax"], indirect=True)
 
 
 def cell(engine, tier, work):
-    """The TargetCell of a port in a tier, measured in this process."""
-    target = Target(engine.NAME, dtype=tier)
+    """The SubjectCell of a port in a tier, measured in this process."""
+    subject = Subject(engine.NAME, dtype=tier)
     found = measuring.measured(
-        workers.Workbench(engine), target, work, "lesson")
+        workers.Workbench(engine), subject, work, "lesson")
     if isinstance(found, str):
-        return cells.left_out(target, work, found)
-    return cells.cell_of(target, work, found)
+        return cells.left_out(subject, work, found)
+    return cells.cell_of(subject, work, found)
 
 
 @pytest.mark.long(16)

@@ -6,29 +6,29 @@ import json
 import pytest
 
 from parity_io.errors import InputError
-from parity.targets import Target, devices_of, mesh_axes, mesh_words, of_json
+from parity.subjects import Subject, devices_of, mesh_axes, mesh_words, of_json
 
 
-@pytest.mark.parametrize("target, words", [
-    (Target("torch"), "torch"),
-    (Target("torch", mode="export", dtype="float32"),
+@pytest.mark.parametrize("one, words", [
+    (Subject("torch"), "torch"),
+    (Subject("torch", mode="export", dtype="float32"),
      "torch, export, float32"),
-    (Target("keras", backend="jax", device="cuda"), "keras on jax, cuda"),
-    (Target("jax", "fast", mesh="data=2,model=1"),
+    (Subject("keras", backend="jax", device="cuda"), "keras on jax, cuda"),
+    (Subject("jax", "fast", mesh="data=2,model=1"),
      "jax, fast, data=2,model=1")])
-def test_a_target_says_what_is_not_usual(target, words):
-    assert str(target) == words
+def test_a_subject_says_what_is_not_usual(one, words):
+    assert str(one) == words
 
 
 def test_a_target_of_json_is_itself():
-    target = Target("keras", "fast", "XLA", "float32", "cpu", "", "tensorflow")
-    assert of_json(json.loads(json.dumps(dataclasses.asdict(target)))) == target
+    one = Subject("keras", "fast", "XLA", "float32", "cpu", "", "tensorflow")
+    assert of_json(json.loads(json.dumps(dataclasses.asdict(one)))) == one
 
 
 def test_what_an_older_report_says_is_read():
     """Before there were modes and meshes, all was eager and on one device."""
     assert of_json({"preset": "lesson", "port": "torch", "form": "fast",
-                    "dtype": "float32", "device": "cpu"}) == Target(
+                    "dtype": "float32", "device": "cpu"}) == Subject(
         "torch", "fast", dtype="float32")
 
 

@@ -1,7 +1,7 @@
 """What a number is of: an implementation, and everything about its run.
 
 A row of a report, a cell of the matrix and a case of a test each say it by a
-Target, so that two of them can be told apart by one value.
+Subject, so that two of them can be told apart by one value.
 """
 
 import dataclasses
@@ -56,7 +56,7 @@ COUNT = re.compile("[1-9][0-9]{0,5}")
 
 
 @dataclasses.dataclass(frozen=True)
-class Target:
+class Subject:
     """What computed a number.
 
     Attributes:
@@ -79,7 +79,7 @@ class Target:
 
     @property
     def row(self):
-        """The Target without its dtype, which is a column in tables."""
+        """The Subject without its dtype, which is a column in tables."""
         return dataclasses.replace(self, dtype="")
 
     @property
@@ -88,7 +88,7 @@ class Target:
         return f"{self.port} on {self.backend}" if self.backend else self.port
 
     def __str__(self):
-        usual = Target(self.port)
+        usual = Subject(self.port)
         return ", ".join([self.implementation, *(
             getattr(self, name) for name in (
                 "form", "mode", "dtype", "device", "mesh")
@@ -96,10 +96,10 @@ class Target:
 
 
 def of_json(words):
-    """The Target of a dict that JSON has; what an older file lacks is usual.
+    """The Subject of a dict that JSON has; what an older file lacks is usual.
     """
-    names = [field.name for field in dataclasses.fields(Target)]
-    return Target(**{name: words[name] for name in names if name in words})
+    names = [field.name for field in dataclasses.fields(Subject)]
+    return Subject(**{name: words[name] for name in names if name in words})
 
 
 def mesh_axes(words):
