@@ -136,6 +136,11 @@ def far(name):
 
 def forward_conditions():
     """What a config, a batch and a call can vary: {name: predicate}."""
+    return batch_conditions() | config_conditions() | call_conditions()
+
+
+def batch_conditions():
+    """What a batch can vary: ids, padding, lengths and rows."""
     return {
         "pad_id is not 0, 1 or 2": on_config(lambda c: c.pad_id > 2),
         "pad_id is the highest id": on_config(lambda c: c.pad_id == min(
@@ -173,6 +178,12 @@ def forward_conditions():
             one.case.kind == "masks" and one.case.inputs[1].shape[1] == 1),
         "masks of one pair": lambda one: (
             one.case.kind == "masks" and len(one.case.inputs[0]) == 1),
+    }
+
+
+def config_conditions():
+    """What a config can vary: heads, sizes, norms, positions, tables."""
+    return {
         "H = 1": on_config(lambda c: c.n_heads == 1),
         "H > 1": on_config(lambda c: c.n_heads > 1),
         **{f"{positions}, another base than 10000": on_config(
@@ -235,6 +246,12 @@ def forward_conditions():
            for tied in (False, True) for bias in (False, True)},
         "a longer table of positions for the source": on_config(
             lambda c: c.source_length > c.max_length),
+    }
+
+
+def call_conditions():
+    """What weights and a call can vary: scales, dropout, what is returned."""
+    return {
         "large activations": named(", large"),
         "exact zeros": named(", zeros"),
         "ties": named(", ties"),

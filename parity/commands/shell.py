@@ -48,14 +48,23 @@ OLD_NAMES = {
     "mutate": "cosmic-ray exec mutation.toml edits.sqlite (docs/mutation.md)",
 }
 
-#: What options of a command were called, and what is written now.
+#: What options of a command were called, and what is done now.
 OLD_OPTIONS = {"train": {
-    **{f"--{field.replace('_', '-')}": f"--set {field}=VALUE" for field in (
-        "d_model", "d_ff", "max_length", "dropout", "label_smoothing",
-        "smoothing", "optimizer", "schedule", "warmup_steps", "clip_norm",
-        "weight_decay", "masks", "seed")},
-    "--heads": "--set n_heads=N", "--rate": "--set learning_rate=X",
-    "--layers": "--set n_encoder_layers=N --set n_decoder_layers=N"}}
+    name: f"is now written {new}; write that instead" for name, new in {
+        **{f"--{field.replace('_', '-')}": f"--set {field}=VALUE" for field in (
+            "d_model", "d_ff", "max_length", "dropout", "label_smoothing",
+            "smoothing", "optimizer", "schedule", "warmup_steps", "clip_norm",
+            "weight_decay", "masks", "seed")},
+        "--heads": "--set n_heads=N", "--rate": "--set learning_rate=X",
+        "--layers": "--set n_encoder_layers=N --set n_decoder_layers=N",
+    }.items()},
+    "compare": {
+        "--allow-same": "is always so now: what is equal is a match; leave "
+                        "it out",
+        "--replace": "is always so now: every fault is told; leave it out"},
+    "dialects": {
+        "--prove": "is now python -m parity_tests.originals, in a clone; call "
+                   "that instead"}}
 
 
 class Command(TyperCommand):
@@ -69,7 +78,7 @@ class Command(TyperCommand):
         old = OLD_OPTIONS.get(ctx.info_name, {})
         for name in (word.partition("=")[0] for word in args):
             if name in old:
-                said(f"{name} is now written {old[name]}; write that instead.")
+                said(f"{name} {old[name]}.")
         return super().parse_args(ctx, args)
 
     def format_options(self, ctx, formatter):

@@ -287,7 +287,20 @@ class _Comparing:
         mine, other = self.steps_a[pair.a], self.steps_b[pair.b]
         kind = (mine.kind if mine.kind == other.kind
                 else f"{mine.kind} · {other.kind}")
-        inputs = []
+        inputs = list(self.inputs(pair, mine, other, kind))
+        outputs = [self.row(
+            OUTPUT, value, mine.outputs[value.a], other.outputs[value.b],
+            self.forward, pair.a, pair.b, kind, mine.ended)
+            for value in pair.outputs]
+        if pair.a == WHOLE:
+            self.whole(pair, mine, other, kind, outputs)
+        if local and other.source == MODULE and outputs:
+            self.local(pair, mine, other, outputs)
+        self.origins(mine, inputs, outputs)
+        return [*inputs, *outputs, *self.gradients(pair, mine, other, kind)]
+
+    def inputs(self, pair, mine, other, kind):
+        """The rows of a step's inputs, but for those of true and false."""
         for value in pair.inputs:
             array = mine.inputs[value.a]
             if "b" in (array.dtype.kind, other.inputs[value.b].dtype.kind):
@@ -295,33 +308,31 @@ class _Comparing:
             row = self.row(INPUT, value, array, other.inputs[value.b],
                            self.forward, pair.a, pair.b, kind, mine.began)
             row.counted = surely(value, pair, mine, other)
-            inputs.append(row)
-        floating = [row for row in inputs if row.dtype in EPS and row.counted]
-        inherited = max((math.inf if row.error is None else row.error
-                         for row in floating), default=None)
-        outputs = [self.row(
-            OUTPUT, value, mine.outputs[value.a], other.outputs[value.b],
-            self.forward, pair.a, pair.b, kind, mine.ended)
-            for value in pair.outputs]
-        if pair.a == WHOLE and mine.outputs and not self.b.gives:
+            yield row
+
+    def whole(self, pair, mine, other, kind, outputs):
+        """Add to a model's outputs what has no pair; note what is left out."""
+        if mine.outputs and not self.b.gives:
             self.left_out = ["none of b's is in its dump"]
-        elif pair.a == WHOLE and mine.outputs and not outputs:
+        elif mine.outputs and not outputs:
             outputs.append(PairRow(
                 OUTPUT, pair.a, pair.b, next(iter(mine.outputs)),
                 next(iter(other.outputs), ""), SAME, SAME, pair.by, kind,
                 next(iter(mine.outputs.values())).shape, self.a.dtype, None,
-                0.0, DIVERGENCE,
-                unlike(mine, other),
-                mine.ended))
-        elif pair.a == pair.b == WHOLE:
+                0.0, DIVERGENCE, unlike(mine, other), mine.ended))
+        elif pair.b == WHOLE:
             outputs += differing(pair, mine, other, self.forward, kind)
             self.notes += caches(pair, mine, other)
             self.left_out = [
                 *(f"{row.a_name}, which is {row.note}" for row in outputs
                   if row.note in (EMPTY, NOT_FINITE)),
                 *not_compared(pair, mine, other)]
-        if local and other.source == MODULE and outputs:
-            self.local(pair, mine, other, outputs)
+
+    def origins(self, mine, inputs, outputs):
+        """Say of each output's error whether it is new in this step."""
+        inherited = max(
+            (math.inf if row.error is None else row.error for row in inputs
+             if row.dtype in EPS and row.counted), default=None)
         for row in outputs:
             row.inherited = inherited
             if row.diverges:
@@ -332,15 +343,16 @@ class _Comparing:
                 row.origin = WITHIN
         if mine.source == MODULE and any(row.diverges for row in outputs):
             self.diverged.append((mine.began, mine.ended))
-        gradients = []
+
+    def gradients(self, pair, mine, other, kind):
+        """The rows of the gradients by a step's outputs."""
         for value in pair.outputs:
             first = mine.gradients.get(value.a)
             second = other.gradients.get(value.b)
             if first is not None and second is not None:
-                gradients.append(self.row(
+                yield self.row(
                     GRADIENT, value, first, second, self.gradient, pair.a,
-                    pair.b, kind, self.backward(mine.ended)))
-        return [*inputs, *outputs, *gradients]
+                    pair.b, kind, self.backward(mine.ended))
 
     def local(self, pair, mine, other, outputs):
         """Compute b's outputs on a's inputs."""

@@ -142,6 +142,12 @@ class WeightSearch(WeightTrial):
             for owner, names in self.own.items()
             if not self.open.isdisjoint(names))
 
+    def _inside(self, path):
+        """Whether a module in it has parameters to be found."""
+        return any(owner.startswith(f"{path}.") or path == WHOLE
+                   and owner != WHOLE for owner, names in self.own.items()
+                   if not self.open.isdisjoint(names))
+
     # One module's own parameters
 
     def _decide(self, path, mine, again, given):
@@ -155,26 +161,13 @@ class WeightSearch(WeightTrial):
         alive = self._alive(given)
         if not alive and self.strict:
             raise UnknownInput
-        below = any(owner.startswith(f"{path}.") or path == WHOLE
-                    and owner != WHOLE for owner, names in self.own.items()
-                    if not self.open.isdisjoint(names))
+        below = self._inside(path)
         used = mine if below else [
             name for name in mine if self._matters(name, again)]
         if not used:
             return
-        near = self.activations.reading(given) if alive else set()
-        found: list = []
-        options: list = []
-        score = None
-        for wide in (False, True):
-            if alive and not below and not found:
-                found, score = self._shown(used, again, near, wide)
-            if not found:
-                known = [marks(option) for option in options]
-                options += itertools.islice(
-                    (option for option in self.options.of(used, near, wide)
-                     if marks(option) not in known), KEPT)
-        options = found or options
+        options, shown, score = self._candidates(
+            used, again, given, alive, below)
         if not options:
             return
         held = {mark for each in self.pending for name in self._names(each)
@@ -186,12 +179,32 @@ class WeightSearch(WeightTrial):
                 source.cuts or source.cut for source in options[0]))
         if not alive and self.dead is None:
             self.dead = self.calls
-        choice = Choice(path, options, bool(found), alive, not below)
-        if len(found) == 1:
+        choice = Choice(path, options, shown, alive, not below)
+        if shown and len(options) == 1:
             self._fix(options[0])
             self.settled.append(choice)
         else:
             self.pending.append(choice)
+
+    def _candidates(self, used, again, given, alive, below):
+        """Likely sources of these parameters, first of near ones.
+
+        Returns:
+            the options, whether with each the module gave what A gave, and the
+            Score of the best then.
+        """
+        near = self.activations.reading(given) if alive else set()
+        options: list = []
+        for wide in (False, True):
+            if alive and not below:
+                found, score = self._shown(used, again, near, wide)
+                if found:
+                    return found, True, score
+            known = [marks(option) for option in options]
+            options += itertools.islice(
+                (option for option in self.options.of(used, near, wide)
+                 if marks(option) not in known), KEPT)
+        return options, False, None
 
     def _shown(self, names, again, near, wide):
         """The options with which a module gives what A gave, and the Score of
