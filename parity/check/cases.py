@@ -233,7 +233,7 @@ def optimizer_cases():
         for i, shape in enumerate(shapes):
             gradient = values(f"gradient {step} {i}", *shape)
             inputs.append(gradient * GRADIENT_SCALES if i == 0 else gradient)
-    plain = {"schedule": "constant", "learning_rate": 0.1}
+    plain: dict = {"schedule": "constant", "learning_rate": 0.1}
     for name, training in (
             ("Adam", TrainingConfig(**plain)),
             ("Adam, warming up, clipped",

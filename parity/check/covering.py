@@ -54,8 +54,9 @@ def covering(words, allowed=lambda row: True):
         allowed: whether a row, or a part of one, can be; what it allows must
             be possible to complete.
     """
-    left, rows = dict.fromkeys(
-        pair for pair in pairs(words) if allowed(dict(pair))), []
+    rows: list = []
+    left = dict.fromkeys(
+        pair for pair in pairs(words) if allowed(dict(pair)))
     while left:
         row = dict(next(iter(left)))
         for field in words:

@@ -123,7 +123,7 @@ def once(function):
             return function(*arrays)
         key = tuple(array is not None and (
             array.shape, array.dtype.str, hashlib.blake2b(
-                np.ascontiguousarray(array)).digest()) for array in arrays)
+                np.ascontiguousarray(array).data).digest()) for array in arrays)
         if key not in results:
             results[key] = function(*arrays)[0], None
         return results[key]

@@ -120,7 +120,8 @@ def make(folder=FOLDER):
     folder = pathlib.Path(folder)
     with as_input_error(folder):
         (folder / "golden").mkdir(parents=True, exist_ok=True)
-    table, paths = README, []
+    table = README
+    paths: list = []
     for preset in PRESETS:
         config = cases.test_size(preset)
         arrays = weights.probe_weights(config)

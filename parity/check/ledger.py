@@ -98,7 +98,7 @@ class Achieved:
 
 def achieved(rows):
     """{Key: Achieved} of a check's Rows."""
-    entries = {}
+    entries: dict = {}
     for row in rows:
         if row.case == LEFT_OUT:
             continue

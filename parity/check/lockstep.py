@@ -314,7 +314,7 @@ def compared_run(run, arrays, ports_at_work, device="cpu", shared=None,
         judge.note(asked_now(run, ports_at_work, question))
     prefetch = PREFETCH if not run.saved and not run.asked and all(
         port.in_subprocess for port in ports_at_work.values()) else 0
-    waiting = collections.deque()
+    waiting: collections.deque = collections.deque()
     for number in range(1, run.steps + prefetch + 1):
         if number <= run.steps:
             pairs = run.pairs[number - 1]

@@ -92,7 +92,7 @@ class Parts:
                 models, preset, dtype, case, self.shared.store(truth), keep)))
         del reference, truth
         yield
-        groups = {device: [] for device in self.devices}
+        groups: dict = {device: [] for device in self.devices}
         for case, outline, answers in requests:
             self._expect(len(outline))
             if self._lacks("numpy", dtype):
@@ -222,7 +222,7 @@ class Parts:
                 for name, port in there.items()}
             for device, there in self.targets.items()} for search in searches]
         yield
-        rows = {device: [] for device in self.devices}
+        rows: dict = {device: [] for device in self.devices}
         sizes = ", ".join(map(str, batches))
         references = [runner and (
             runner.engine, generation.AskedOnce(runner.model))

@@ -162,7 +162,7 @@ class Check(Parts):
 
         ``report`` fills meanwhile and is complete at the end.
         """
-        waiting = collections.deque()
+        waiting: collections.deque = collections.deque()
         if self.engines:
             yield from self._canaries()
             self._note_fallbacks()
@@ -259,7 +259,7 @@ class Check(Parts):
 
         A preset that they cannot be is not compared, and the report says why.
         """
-        refused = collections.defaultdict(list)
+        refused: dict = collections.defaultdict(list)
         for preset in self.presets:
             config = cases.test_size(preset)
             weights = golden.shipped(preset)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import zlib
+from typing import Any
 
 import numpy as np
 
@@ -234,7 +235,7 @@ class Reference:
         engine, self.dtype = ports.engine("numpy"), dtype
         self.arrays = {name: rounding.rounded(array, dtype)
                        for name, array in weights.items()}
-        self.exact = EngineRunner(engine, config, {
+        self.exact: Any = EngineRunner(engine, config, {
             name: array.astype(np.float64, copy=False)
             for name, array in self.arrays.items()}, "float64")
         self.same = None
@@ -257,7 +258,8 @@ class Reference:
         steps = self.exact.steps(case, [
             x.astype(np.float64) if x.dtype.kind not in "biu" else x
             for x in inputs])
-        own, config = {}, self.exact.config
+        config = self.exact.config
+        own: dict = {}
         exact = Oracle(steps, own, config.positions, self.exact.engine.forward(
             self.exact.model, *inputs[:calls.INPUTS], key=calls.key(case))
             if case.kind == "gradients" and config.norm == "rms" else {})

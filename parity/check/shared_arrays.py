@@ -27,7 +27,7 @@ class SharedArrays:
             return value
         self._count += 1
         path = pathlib.Path(self._folder.name) / str(self._count)
-        arrays = []
+        arrays: list = []
         body = pickle.dumps(value, 5, buffer_callback=arrays.append)
         arrays = [array.raw() for array in arrays]
         with open(path, "wb") as file:

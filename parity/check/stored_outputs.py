@@ -50,7 +50,7 @@ class StoredOutputs:
         stale: none.
     """
 
-    stale = frozenset()
+    stale: frozenset = frozenset()
 
     def __init__(self, folder):
         self.name = folder.name
@@ -66,8 +66,8 @@ class StoredOutputs:
         self.answers, self.left_out, self.searches = {}, {}, {}
         answers = select(arrays, "out.")
         for name, array in answers.items():
-            if SEARCH.fullmatch(name):
-                self._search(name, checkpoint, answers)
+            if search := SEARCH.fullmatch(name):
+                self._search(name, search.groups(), checkpoint, answers)
             elif name.startswith("beam"):
                 self.left_out[name] = "is a search whose settings are not told"
             elif self.table.step_of(name, self.config) is None:
@@ -76,9 +76,9 @@ class StoredOutputs:
                 finite(name, array, str(folder))
                 self.answers[name] = array
 
-    def _search(self, name, checkpoint, answers):
+    def _search(self, name, words, checkpoint, answers):
         """Keep the settings of an answer that is a search's."""
-        kind, width, rule, alpha, _ = SEARCH.fullmatch(name).groups()
+        kind, width, rule, alpha, _ = words
         alike = [array.shape[1] for other, array in answers.items()
                  if other.startswith(kind[:4]) and array.ndim == 2]
         prompt = (self._prompts(answers[name], int(width or 1)).shape[1]

@@ -171,7 +171,8 @@ class InProcessPort(Port):
         """
         self.work = work
         self.on_work()
-        future = concurrent.futures.Future()
+        future: concurrent.futures.Future = (
+            concurrent.futures.Future())
         future.set_result(self.noted(answer(self.bench, function, *arguments)))
         return future
 
@@ -291,7 +292,9 @@ def open_ports(names, subprocesses, on_work=lambda: None):
         {name: InProcessPort or SubprocessPort}, {name: settings}, and of the
         others a list of NotChecked and one of PortFailure.
     """
-    ports_at_work, absent, failures = {}, [], []
+    ports_at_work = {}
+    absent: list = []
+    failures: list = []
     try:
         for name in names:
             if port := ports.absent(name) or ports.no_step_access(name):

@@ -101,7 +101,7 @@ class Answers:
         self.settings, self.nbest, self.dtype = settings, nbest, dtype
         self.quiet = quiet
         self.model = translators[0].model
-        self.answers = {t.port: [] for t in translators}
+        self.answers: dict = {t.port: [] for t in translators}
         self.out = terminal.console()
         self.status = 0
 

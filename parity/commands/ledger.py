@@ -126,7 +126,7 @@ def _propose(out, run, old_entries, path, allow_raise):
 
 def _print_changes(out, changes):
     """A line a change, old → new and the ratio; raised ones all."""
-    counts = {}
+    counts: dict = {}
     for change in changes:
         kind = change.kind
         counts[kind] = counts.get(kind, 0) + 1

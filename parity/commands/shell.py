@@ -83,7 +83,8 @@ class Command(TyperCommand):
 
     def format_options(self, ctx, formatter):
         """List the arguments and the options; then tell each panel's."""
-        rows, panels = {"argument": [], "option": []}, {}
+        rows: dict = {"argument": [], "option": []}
+        panels: dict = {}
         for param in self.get_params(ctx):
             if (record := param.get_help_record(ctx)) is None:
                 continue
@@ -211,7 +212,7 @@ class Commands(TyperGroup):
 
     def format_commands(self, ctx, formatter):
         """List the commands in groups, in the order in which they stand."""
-        groups = {}
+        groups: dict = {}
         for name, entry in self.entries.items():
             if entry.group:
                 groups.setdefault(entry.group, []).append((name, entry.line))

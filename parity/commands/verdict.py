@@ -37,7 +37,7 @@ def causes(report):
     """
     from parity.check.workers import words_of
     failed = {failure.port for failure in report.failures}
-    first = {}
+    first: dict = {}
     for row, port, _ in report.divergences():
         if port not in failed:
             first.setdefault((port, row.preset, row.case, row.dtype, row.form),

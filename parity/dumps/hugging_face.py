@@ -87,7 +87,8 @@ class _Tree:
     def __init__(self, path, root):
         self.path, self.root = path, root
         self.arrays, self.shapes, self.printed = {}, {}, False
-        self.calls, self.files = collections.Counter(), {}
+        self.files = {}
+        self.calls: collections.Counter = collections.Counter()
         self.lost = {}
 
     def node(self, node):

@@ -59,7 +59,8 @@ def read(path):
         notes.append(f"{str(path)!r} has several passes, of which the first "
                      "is read.")
     ends = [i for i, _ in heads[1:]] + [len(lines)]
-    arrays, totals, shapes, unread = {}, {}, {}, 0
+    totals, shapes, unread = {}, {}, 0
+    arrays: dict = {}
     for (start, found), end in itertools.islice(zip(heads, ends), again):
         name, kind, operation, _, sizes = found.groups()
         shape = tuple(int(each) for each in reversed(sizes.split(",")))
@@ -101,7 +102,8 @@ def _second(name, arrays):
 
 def _values(lines, name, kind, shape, path):
     """The corners of a tensor, and the sum; None where it is not printed."""
-    numbers, total = [], None
+    total = None
+    numbers: list = []
     for line in lines:
         if found := SUM.match(line):
             total = float(found[1])

@@ -60,7 +60,8 @@ def read(path):
     folder = path if path.is_dir() else path.parent
     files = sorted(each for each in path.rglob("*")
                    if each.suffix in ENDINGS) if path.is_dir() else [path]
-    arrays, homes = {}, {}
+    arrays = {}
+    homes: dict = {}
     for file in files:
         for name, array in _arrays(file, folder).items():
             name = visible(name)
@@ -197,7 +198,8 @@ def trace_of(arrays, framework, origin, notes=(), outputs=OUTPUTS):
         notes: sentences on what is not known of it.
         outputs: what to do where nothing is said of the model's outputs.
     """
-    own, steps = {part: {} for part in OWN}, {}
+    own: dict = {part: {} for part in OWN}
+    steps: dict = {}
     for name, array in arrays.items():
         place, side, called = place_of(name)
         if not side:

@@ -77,7 +77,7 @@ def _cut(trace, other):
     if not other.printed:
         return trace
     shapes = set(other.printed.values())
-    rows = {path == WHOLE: set() for path in ("", WHOLE)}
+    rows: dict = {path == WHOLE: set() for path in ("", WHOLE)}
     for step in other.steps:
         rows[step.path == WHOLE] |= {other.printed.get(
             (step.path, "outputs", name), lean(array.shape))
@@ -109,7 +109,7 @@ def _last_rows(arrays, shapes):
 
 def _cut_step(step, known, shapes):
     """A step whose arrays of these shapes are cut, and put into ``known``."""
-    sides = {}
+    sides: dict = {}
     for side in ("inputs", "outputs"):
         arrays = sides[side] = {}
         for name, array in getattr(step, side).items():

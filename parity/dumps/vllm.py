@@ -68,7 +68,8 @@ def _tensor(file):
 
 def _outer_last(names):
     """Modules in the order in which they end: what is inside comes first."""
-    open_, ended = [], []
+    ended = []
+    open_: list = []
     for name in names:
         while open_ and not name.startswith(f"{open_[-1]}."):
             ended.append(open_.pop())

@@ -42,7 +42,7 @@ class ExportedModel:
     outputs: dict
     versions: dict
     parameters: dict = dataclasses.field(default_factory=dict)
-    runner: Callable = None
+    runner: Callable | None = None
     notes: list = dataclasses.field(default_factory=list)
     proto: object = None
     late: list = dataclasses.field(default_factory=list)

@@ -307,7 +307,8 @@ def cut(node):
             "starts", "ends", "axes"))
     index = [slice(None)] * x.ndim
     for axis, start, end, step in zip(
-            axes or range(x.ndim), starts, ends, steps or [1] * x.ndim):
+            axes or range(x.ndim), starts or (), ends or (),
+            steps or [1] * x.ndim):
         size = x.shape[axis]
         low = -1 if step < 0 else 0
         end = min(max(end + size if end < 0 else end, low), size)

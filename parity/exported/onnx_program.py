@@ -8,6 +8,7 @@ that rounds to them: an ε of 9.99999974e-06 is 1e-05.
 import functools
 import pathlib
 import time
+from typing import Any
 
 import numpy as np
 
@@ -177,7 +178,7 @@ class OnnxRunner:
     def run(self, exact=False, edits=None, keep=True):
         """Run the model once; see ``program.Runner``."""
         began = time.perf_counter()
-        recording = NumpyRecording(exact, edits, keep)
+        recording: Any = NumpyRecording(exact, edits, keep)
         recording.program.framework = "onnx"
         recording.frames = nodes = Nodes(pathlib.PurePath(self.file).name)
         values = {}
@@ -295,7 +296,7 @@ def exact_values(runner, parameters=()):
         runner: an OnnxRunner.
         parameters: {name: array} of what others are instead.
     """
-    recording = NumpyRecording(True, None, False)
+    recording: Any = NumpyRecording(True, None, False)
     recording.frames = nodes = Nodes(runner.file)
     values = {name: exactly(array) if array.size == 1 else array.astype(
         np.float64) if array.dtype == np.float32 else array

@@ -7,6 +7,7 @@ inputs, and what was made runs once more as operations.
 
 import copy
 import re
+from typing import Any
 
 import torch
 
@@ -163,7 +164,7 @@ class Caught(torch.nn.Module):
     def __init__(self, model, inputs, keywords):
         super().__init__()
         self.model = getattr(model, "_orig_mod", model)
-        self.calls = []
+        self.calls: list = []
         torch.compiler.reset()
 
         def backend_of(inner):
@@ -205,7 +206,8 @@ class Caught(torch.nn.Module):
 
 def _recompiled(model, backend_of):
     """A compiled module once more, by a backend that is watched."""
-    callback = getattr(getattr(model, "dynamo_ctx", None), "callback", None)
+    callback: Any = getattr(
+        getattr(model, "dynamo_ctx", None), "callback", None)
     while hasattr(callback, "_torchdynamo_orig_backend"):
         callback = callback._torchdynamo_orig_backend
     callback = getattr(callback, "compiler_fn", callback)

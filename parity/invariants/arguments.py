@@ -75,7 +75,8 @@ class Call:
         self.takes = set(inspect.signature(function).parameters)
         names, _ = argument_names(function, inputs, keywords)
         self.inputs, self.keywords = dict(zip(names, inputs)), dict(keywords)
-        self.arrays, self.made = {}, []
+        self.made = []
+        self.arrays: dict = {}
         self.second, self.rowless = set(), set()
 
         def visit(name, leaf):

@@ -178,7 +178,8 @@ class ReadCause:
 
         Lines that were the cause of an earlier read come first.
         """
-        pairs, groups = self.pairs(), {}
+        pairs = self.pairs()
+        groups: dict = {}
         for mine, other in pairs:
             if other is None:
                 continue
@@ -198,7 +199,7 @@ class ReadCause:
         """Yield each operation of the read, and the whole's of the same line,
         module and name; None where there is none."""
         def keyed(program):
-            counts = {}
+            counts: dict = {}
             for operation in program.operations:
                 key = (operation.module, str(operation.place),
                        operation.native)

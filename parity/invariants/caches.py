@@ -327,12 +327,13 @@ def by_read(trace, bounds, count):
 
     A module's second call in one read is #2, whatever came before.
     """
-    ends = {i: {} for i in range(count)}
+    ends: dict = {i: {} for i in range(count)}
     for name, array in trace.step(WHOLE).outputs.items():
         _, number, *rest = name.split(".")
         ends[int(number)][".".join(["output", *rest])] = array
     for number, (start, end) in enumerate(itertools.pairwise(bounds)):
-        calls, values = {}, {}
+        values = {}
+        calls: dict = {}
         here = [step for step in trace.steps if start < step.began <= end
                 and step.module != WHOLE]
         for step in sorted(here, key=lambda step: step.began):

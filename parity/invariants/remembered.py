@@ -37,7 +37,8 @@ def forgotten(model, framework):
         framework: what tracing takes for it.
     """
     tracing = tracing_of(model)
-    parts, memo, before = _parts(model, tracing), {}, []
+    parts, before = _parts(model, tracing), []
+    memo: dict = {}
     for module in parts[0]:
         kept, own = {}, getattr(module, "__dict__", {})
         for name, value in own.items():

@@ -128,7 +128,8 @@ def judged(way, pairs):
     Returns:
         A Response, and the pair at which it parts first, or None.
     """
-    response, parts, limit = Response(way, NOTHING), {}, 0.0
+    response, limit = Response(way, NOTHING), 0.0
+    parts: dict = {}
     for pair in pairs:
         path, name, expected, actual = pair
         limits = model_limits(expected.dtype.name)[0]

@@ -12,7 +12,7 @@ ABOUT = {"masks": ("MultiHeadAttention",), "transformer": ("Projection",),
 
 def addresses(rows):
     """{owner: the address of its first row} of {file: its rows}."""
-    result = {}
+    result: dict = {}
     for name, entries in rows.items():
         for row in entries:
             if row.owner and not row.alone:

@@ -165,7 +165,7 @@ def of_dialects(site):
 def of_rulings(site):
     """The rulings, each with the steps that cite it."""
     entries, before = rulings.all_of()
-    cited = {number: [] for number, _, _ in entries}
+    cited: dict = {number: [] for number, _, _ in entries}
     for name, lines in site.rows.items():
         for row in lines:
             for number in row.step.rulings if row.step else ():
@@ -238,7 +238,7 @@ def of_broken(site):
 
 def shown_broken(site, fault="", text="", problem="", place=0):
     """What else the page of faults shows, and what a reader asked for."""
-    groups = {}
+    groups: dict = {}
     for name, cause in breaking.breakable().items():
         groups.setdefault(cause.topic, []).append(name)
     return {"picture": site.architecture.plain(), "breakable": groups,

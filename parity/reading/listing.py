@@ -44,7 +44,7 @@ def highlighted(text):
 
 def classed(text):
     """A list for each line of Python: (class, text) pairs."""
-    lines = [[]]
+    lines: list = [[]]
     for kind, value in PythonLexer(stripnl=False).get_tokens(text):
         for i, part in enumerate(value.split("\n")):
             if i:
@@ -87,7 +87,7 @@ def steps_lines(file, ranges):
     Of the statements of steps, whose recording is taken off; but not of one of
     the backward pass, nor of one beside which a framework's reason stands.
     """
-    found = {}
+    found: dict = {}
     for first, last, own in ranges:
         lines = file.lines[first - 1:last]
         if own and not any("# " in line for line in lines):

@@ -156,7 +156,7 @@ def paths_of(engine, model):
     class as well.
     """
     parameters = importlib.import_module(f"{engine.__package__}.parameters")
-    paths = {}
+    paths: dict = {}
     for path, module in parameters.modules(model):
         for kind in type(module).__mro__[:-1]:
             paths.setdefault(kind.__name__, []).append(path)

@@ -31,7 +31,7 @@ def addresses(root=sources.ROOT):
 
 def by_owner(rows):
     """owner -> its steps, in order."""
-    steps = {}
+    steps: dict = {}
     for row in rows:
         if row.kind == "step":
             steps.setdefault(row.owner, []).append(row)
@@ -233,7 +233,7 @@ class Site:
 
     def file(self, name):
         """The page of a mirrored file."""
-        groups = []
+        groups: list = []
         for row in self.rows[name]:
             if not groups or groups[-1]["owner"] != row.owner:
                 groups.append({"owner": row.owner, "rows": []})

@@ -52,7 +52,7 @@ def in_sections(html):
     between = {row.name.replace("_", "-"): " ".join(
         map("-".join, registry.pairs(row))) for row in registry.select()}
     beginning, *parts = re.split(r"(?=<h[23] id=)", html)
-    made = []
+    made: list = []
     for part in parts:
         name = re.findall(r'^<h[23] id="([^"]*)', part)[0]
         if part.startswith("<h3"):

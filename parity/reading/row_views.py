@@ -31,7 +31,8 @@ class RowViews:
 
     def row(self, name, row):
         """A PageRow as the template takes it."""
-        cells, forced = {}, []
+        cells = {}
+        forced: list = []
         for column in sources.columns():
             cells[column] = self.cell(name, row, column)
         view = {

@@ -90,7 +90,7 @@ def of_lesson(site, path):
 
 def pairs(cells):
     """Cells in groups that stand side by side: words, and what they run."""
-    groups = []
+    groups: list = []
     for cell in cells:
         if cell["words"] or not groups:
             groups.append([])

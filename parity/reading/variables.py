@@ -59,7 +59,8 @@ def variables(engine):
     Meanwhile each has the code of code_that_tells, which costs nothing
     elsewhere; a profiler would be called by every function that runs.
     """
-    values, before = {}, []
+    before = []
+    values: dict = {}
     try:
         for owner, kept in functions(engine).items():
             for function in kept:

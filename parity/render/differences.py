@@ -77,7 +77,7 @@ def print_recorded(out, rows):
 
 def alike(answers, changes):
     """{an answer as text, with its change if any: who gives it}."""
-    groups = {}
+    groups: dict = {}
     for who, value in answers.items():
         groups.setdefault(shown(value) + changes.get(who, ""), []).append(who)
     return groups
@@ -105,7 +105,7 @@ def print_verdict(out, demonstrations, versions):
             out.print(Text.assemble(
                 ("changed: ", STYLES[CHANGED]),
                 f"{one.known.name}, {one.reason()}"))
-    missing = {}
+    missing: dict = {}
     for one in demonstrations:
         for who in one.missing:
             missing.setdefault(framework(who), one.answers[who].reason)

@@ -52,7 +52,7 @@ class Chart:
 
 def whole_models(report):
     """{(preset, case, dtype, device): rows} of every whole model."""
-    models = {}
+    models: dict = {}
     cases = ("transformer", run.TRAINED_CASE, run.FULL_SIZE_CASE)
     for row in report.rows:
         if row.case in cases:
@@ -63,7 +63,7 @@ def whole_models(report):
 
 def charts_of(report):
     """A Chart of every whole model."""
-    charts = []
+    charts: list = []
     for key, rows in whole_models(report).items():
         preset, case, dtype, device = key
         more = {run.FULL_SIZE_CASE: ", full size",

@@ -66,7 +66,8 @@ def heads(run, row, name, queries, keys):
     truth = run.steps["numpy"][name][part]
     panels = []
     for head, weights in enumerate(truth):
-        columns, largest = {}, 0.0
+        largest = 0.0
+        columns: dict = {}
         for column in ports.usual_ports():
             if column not in run.steps:
                 columns[column] = None

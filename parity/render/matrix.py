@@ -19,7 +19,7 @@ ROW = "implementation", "form", "mode", "where"
 
 def by_row(matrix):
     """{row of the table: {(work, dtype): SubjectCell}}."""
-    rows = {}
+    rows: dict = {}
     for cell in matrix.cells:
         rows.setdefault(cell.subject.row, {})[
             cell.work, cell.subject.dtype] = cell
@@ -123,7 +123,7 @@ def summary(matrix):
 
 def reasons(matrix):
     """{why it was not checked: [what]}, each once."""
-    lists = {}
+    lists: dict = {}
     for cell in matrix.cells:
         if cell.verdict == NOT_CHECKED:
             lists.setdefault(cell.reason, {}).setdefault(

@@ -132,7 +132,8 @@ def systems(matrices):
     """
     if len(matrices) < 2:
         return ""
-    rows, dtypes = {}, {}
+    rows: dict = {}
+    dtypes: dict = {}
     for matrix in matrices:
         for row, cells in by_row(matrix).items():
             found = [cell for cell in cells.values() if cell.verdict
@@ -205,7 +206,7 @@ def ratio(value, usual):
 
 def where_words(matrix):
     """Where and when cells were measured, a paragraph for each place."""
-    counts = {}
+    counts: dict = {}
     for cell in matrix.cells:
         words = plain(place_words(matrix.places[cell.place]))
         counts[words] = counts.get(words, 0) + 1

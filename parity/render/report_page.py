@@ -81,9 +81,9 @@ def hashes(report):
         row.preset for row in report.rows
         if row.preset in (*PRESETS, golden.TRAINED)))
     sums = golden.FOLDER / golden.SUMS
-    digests = dict(
-        reversed(line.split(maxsplit=1)) for line
-        in sums.read_text("utf-8").splitlines()) if sums.is_file() else {}
+    digests = {name: digest for digest, name in (
+        line.split(maxsplit=1) for line
+        in sums.read_text("utf-8").splitlines())} if sums.is_file() else {}
     entries = []
     for name in names:
         path = golden.FOLDER / f"{name}.safetensors"
@@ -134,7 +134,7 @@ class MatrixCell:
 
 def cells_of(report, name_of):
     """{device: {name: {(dtype, port): MatrixCell}}}."""
-    devices = {}
+    devices: dict = {}
     for row in report.rows:
         cells = devices.setdefault(row.device, {}).setdefault(name_of(row), {})
         for port, difference in row.differences.items():

@@ -7,6 +7,7 @@ design of the reports of ``check`` and ``compare``.
 import dataclasses
 import datetime
 import math
+from collections.abc import Sequence
 
 from markupsafe import Markup
 
@@ -41,8 +42,8 @@ class Section:
     title: str
     words: str = ""
     header: tuple = ()
-    rows: tuple = ()
-    lines: tuple = ()
+    rows: Sequence = ()
+    lines: Sequence = ()
 
 
 def write(path, command, name, first, sections, word=""):

@@ -111,7 +111,9 @@ def held(owner):
 def named_variables(model):
     """Every variable except random states: {path: variable}, {alias: path},
     and {path of a module: paths of its own}."""
-    variables, aliases, own, seen = {}, {}, {}, {}
+    variables, aliases = {}, {}
+    own: dict = {}
+    seen: dict = {}
     for path, module in modules(model):
         for name, value in held(module):
             if (not isinstance(value, nnx.Variable)

@@ -186,7 +186,8 @@ def named_variables(model):
         for variable in layer.weights:
             deepest[id(variable)] = path, layer
             variables[id(variable)] = variable
-    by_path, own = {}, {}
+    by_path = {}
+    own: dict = {}
     for key, variable in variables.items():
         path, layer = deepest[key]
         name = _name_of(variable, layer)
@@ -209,7 +210,7 @@ def calls_seen(model, recorder):
     """Pass every layer's call to a Recorder."""
     # keras: a layer without a build() is called once more to be built, and
     # NumPy's arrays have values then as well.
-    built = []
+    built: list = []
 
     def seen(call, layer, /, *args, **keywords):
         if built:

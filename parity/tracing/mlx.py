@@ -88,7 +88,8 @@ def held(owner):
 def places(model):
     """{path of an array: (its container, its key)} of each, once by module,
     and {path of a module: paths of its own}."""
-    found, own = {}, {}
+    found = {}
+    own: dict = {}
 
     def visit(owner, container, prefix, path):
         pairs = (enumerate(container) if isinstance(container, list)

@@ -79,7 +79,8 @@ def as_html(trace):
 
 def _inside(steps):
     """{path of a step, or None: the steps that stand in it alone}."""
-    found, held = {None: []}, []
+    found: dict = {None: []}
+    held: list = []
     for step in sorted(steps, key=lambda step: (step.began, -step.ended)):
         while held and held[-1].ended < step.ended:
             held.pop()

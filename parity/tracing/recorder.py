@@ -92,7 +92,7 @@ def argument_names(function, args, keywords):
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         parameters = ()
-    names = []
+    names: list = []
     for parameter in parameters:
         if parameter.kind == parameter.VAR_POSITIONAL:
             names += [f"{parameter.name}.{i}"
@@ -106,7 +106,7 @@ def argument_names(function, args, keywords):
 
 def settings_of(module):
     """The numbers, texts and booleans among a module's own attributes."""
-    settings = {}
+    settings: dict = {}
     for name, value in vars(module).items():
         if name.startswith("_"):
             continue

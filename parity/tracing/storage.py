@@ -23,8 +23,9 @@ LARGE = 1 << 20
 #: So many bytes a file has room for, or for one larger array.
 ROOM = 1 << 30
 
-_stored = weakref.WeakValueDictionary()
-_open = weakref.WeakValueDictionary()  # {"": the segment that is filled now}
+_stored: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
+#: {"": the segment that is filled now}.
+_open: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
 _lock = threading.RLock()
 
 

@@ -159,7 +159,8 @@ def put_back(model, device=None):
 
 def named_arrays(model):
     """Every parameter and buffer: {path: tensor}, {alias: path}."""
-    tensors, aliases, seen = {}, {}, {}
+    tensors, aliases = {}, {}
+    seen: dict = {}
     for each in (model.named_parameters, model.named_buffers):
         for path, tensor in each(remove_duplicate=False):
             if isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin):
@@ -294,7 +295,7 @@ def capture(model, inputs, keywords, loss_of, run=None):
             "the model is on the meta device, which holds no numbers; load "
             "its weights before it is traced.")
     framework = framework_for(model)
-    paths = {}
+    paths: dict = {}
     for path, module in model.named_modules():
         paths.setdefault(id(module), path or WHOLE)
     tensors, aliases = named_arrays(model)
@@ -313,7 +314,7 @@ def capture(model, inputs, keywords, loss_of, run=None):
                   for path, tensor in tensors.items()}
     loss, gradients = None, {}
     with put_back(model), contextlib.ExitStack() as stack:
-        if loss_of:
+        if collected is not None:
             stack.callback(collected.let_go)
             stack.enter_context(torch.enable_grad())
             stack.enter_context(torch.inference_mode(False))

@@ -215,8 +215,8 @@ class Trace:
                 unknown or of another shape, an argument of the module was not
                 saved, such as a cache, or the module failed.
         """
-        step = self.step(path)
-        if not self.live:
+        step, rerun = self.step(path), self._rerun
+        if rerun is None:
             raise InputError(
                 f"{path!r} cannot be run again, because this trace was read "
                 "from a file or copied; trace the model again.")
@@ -236,7 +236,7 @@ class Trace:
                     f"{list(np.shape(array))}, not "
                     f"{list(expected.shape)}; give it that shape.")
         try:
-            return self._rerun(path, inputs)
+            return rerun(path, inputs)
         except (InputError, MemoryError):
             raise
         except Exception as error:  # the module's own, whatever it is
@@ -282,7 +282,7 @@ def framework_of(model):
             ("torch", "torch", "nn.Module"),
             ("jax", "flax.nnx", "Module"),
             ("mlx", "mlx.nn", "Module")):
-        kind = sys.modules.get(needs)
+        kind: Any = sys.modules.get(needs)
         for word in attribute.split("."):
             kind = getattr(kind, word, None)
         if kind is not None and isinstance(model, kind):

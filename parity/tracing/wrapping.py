@@ -45,7 +45,8 @@ class _Replaced:
             delattr(kind, name)
 
 
-_mine, _replaced, _lock = _Mine(), {}, threading.RLock()
+_mine, _lock = _Mine(), threading.RLock()
+_replaced: dict = {}
 
 
 @contextlib.contextmanager

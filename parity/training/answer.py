@@ -102,7 +102,8 @@ class TrainingComparison:
 
     def _path(self, numbers):
         """Which quantities of each step agree, as StepGroups."""
-        at, of = {}, {}
+        at: dict = {}
+        of: dict = {}
         for cause in self.causes:
             number = numbers.get(id(cause), "?")
             at.setdefault((cause.step, cause.quantity), number)

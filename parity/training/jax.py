@@ -72,7 +72,7 @@ class FlaxWatcher:
         """The optimiser's state by slot."""
         if self.optimizer is None:
             return {}
-        slots = {}
+        slots: dict = {}
         for path, value in nnx.to_flat_state(nnx.state(
                 self.optimizer.opt_state)):
             for i, part in enumerate(path):

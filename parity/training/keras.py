@@ -71,7 +71,8 @@ class KerasWatcher:
 
     def state(self):
         """The optimiser's state by slot."""
-        slots, trained = {}, self.optimizer._trainable_variables
+        trained = self.optimizer._trainable_variables
+        slots: dict = {}
         for name, held in vars(self.optimizer).items():
             if held is trained or not isinstance(held, (list, tuple)) or (
                     len(held) != len(trained)):

@@ -107,7 +107,7 @@ class Lock:
             mine: {path in A: array}.
             others: {path in B: array}, for shapes, dtypes and what is left.
         """
-        made = {}
+        made: dict = {}
         for pair in self.pairs:
             if pair.a not in mine or pair.b not in others:
                 continue

@@ -66,7 +66,7 @@ class MlxWatcher:
 
     def state(self):
         """The optimiser's state by slot."""
-        slots = {}
+        slots: dict = {}
         for name, value in tree_flatten(
                 self.optimizer.state if self.optimizer else {}):
             path, _, slot = name.rpartition(".")

@@ -32,7 +32,7 @@ class Observer:
         self.run, self.steps = WatchedRun(framework), steps
         self.lock, self.lazy, self.stop = lock, lazy, stop
         self.arrays = self.put = None  # set by a framework once it can
-        self.buffers = frozenset()
+        self.buffers: frozenset = frozenset()
         self.record = None
         self.updated, self.updates = False, 0
 

@@ -40,7 +40,7 @@ def _opened(function):
         yield from _opened(held["tx"].update)
     elif name == "masked":
         inner = held.get("inner")
-        for part, inside in _opened(inner.update):
+        for part, inside in _opened(getattr(inner, "update", None)):
             yield part, inside | {"mask": held.get("mask")}
     else:
         yield name, held
@@ -68,7 +68,7 @@ def of_optax(tx, number, params, paths):
         params: the State of what it trains.
         paths: {path of nnx: path of a parameter}.
     """
-    base: dict[str, str | float] = {"decay_at": DECOUPLED}
+    base: dict = {"decay_at": DECOUPLED}
     kind, rate, decay, mask, known = SGD, None, 0.0, None, True
     name, scaled = "sgd", False
     for part, held in parts_of(tx):

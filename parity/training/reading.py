@@ -17,7 +17,7 @@ def of_torch(optimizer, group):
     if group.get("maximize"):
         return None
     decay = float(group.get("weight_decay", 0.0))
-    made = {"rate": float(group["lr"]), "decay": decay}
+    made: dict = {"rate": float(group["lr"]), "decay": decay}
     if name == "SGD":
         return UpdateRule(SGD, **made, **{
             each: group[each] for each in (
@@ -50,7 +50,7 @@ def of_keras(optimizer, decayed):
     if not type(optimizer).__module__.startswith("keras.") or (
             config.get("use_ema") or config.get("loss_scale_factor")):
         return None
-    made = {"decay": float(config.get("weight_decay") or 0.0) * decayed,
+    made: dict = {"decay": float(config.get("weight_decay") or 0.0) * decayed,
             "decay_at": DECOUPLED, "narrow": SETTINGS}
     for setting, by in (("clipvalue", VALUE), ("global_clipnorm", GLOBAL),
                         ("clipnorm", EACH)):
@@ -83,7 +83,7 @@ def of_mlx(optimizer):
     name = type(optimizer).__name__
     if not type(optimizer).__module__.startswith("mlx."):
         return None
-    narrow = {"narrow": POWERS}
+    narrow: dict = {"narrow": POWERS}
 
     def value(setting):
         return float(getattr(optimizer, setting))

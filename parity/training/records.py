@@ -57,7 +57,7 @@ class StepRecord:
         It is their mean where the optimiser was called for each of them, and
         so adds them up by itself.
         """
-        total = {}
+        total: dict = {}
         for part in self.parts:
             for path, array in part.gradients.items():
                 total[path] = total[path] + array if path in total else array

@@ -134,7 +134,8 @@ def replayed(rules, befores, gradients, rates=None):
     Returns:
         For each step {path: weight after it}, float64.
     """
-    moved, states = [], {path: {} for path in rules}
+    moved = []
+    states: dict = {path: {} for path in rules}
     for i, (before, found) in enumerate(zip(befores, gradients)):
         found = clipped(rules, {
             path: np.asarray(array, np.float64)

@@ -26,7 +26,7 @@ def causes_of(case):
             continue
         seen.add((row.a, row.b))
         found.append(_of(case, pairs[row.a, row.b], row))
-    merged = {}
+    merged: dict = {}
     for cause in found:
         merged.setdefault((cause.what, cause.in_a, cause.in_b, cause.proof),
                           []).append(cause)

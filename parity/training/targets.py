@@ -20,7 +20,7 @@ def steps_of(case, side):
     for number, record in enumerate(run.steps):
         outputs = _by_path(record.outputs)
         targets = _targets(training, number, record)
-        found = {}
+        found: dict = {}
         for arrays in outputs:
             for batches in targets:
                 if len(arrays) == len(batches):
@@ -34,7 +34,7 @@ def steps_of(case, side):
 
 def _by_path(outputs):
     """Of each module its outputs in a step, the last that ran first."""
-    by_path = {}
+    by_path: dict = {}
     for path, array in outputs:
         by_path.setdefault(path, []).append(array)
     return list(reversed([arrays for arrays in by_path.values()

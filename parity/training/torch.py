@@ -80,7 +80,7 @@ class TorchWatcher:
 
     def state(self):
         """The optimisers' state by slot."""
-        slots = {}
+        slots: dict = {}
         for optimizer in self.optimizers:
             for tensor, held in optimizer.state.items():
                 path = self.names.get(id(tensor))

@@ -175,7 +175,7 @@ def differing(a, b):
 
 def _idle(one, two):
     """Settings that do nothing in either of two rules."""
-    idle = set()
+    idle: set = set()
     for group, off in ((("decay_at",), not one.decay and not two.decay),
                        (("dampening", "nesterov", "momentum_of",
                          "dampened_first"),
