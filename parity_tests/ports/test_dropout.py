@@ -18,8 +18,6 @@ from parity_tests.support.engines import usable
 KEY = random.fold_in(random.key(5), "dropout")
 RATE = 0.3
 
-presets = pytest.mark.parametrize("preset", PRESETS)
-
 
 def package(engine):
     return ("reference_numpy" if engine.NAME == "numpy"
@@ -79,7 +77,7 @@ def test_share_that_is_kept():
 
 
 @pytest.mark.long(24)
-@presets
+@pytest.mark.parametrize("preset", PRESETS)
 def test_places_are_every_dropout_with_its_shape(engine, preset):
     """The contract's table against the modules of a built model."""
     config = configured(preset)
@@ -97,7 +95,7 @@ def test_names_have_keys_of_their_own():
 
 
 @pytest.mark.long
-@presets
+@pytest.mark.parametrize("preset", ["lesson", "vaswani2017_base"])
 def test_a_whole_model_drops_the_same_values(port, preset):
     """Every step of a forward pass and every gradient, with dropout on."""
     config, batch = configured(preset), cases.padded_batch(

@@ -233,7 +233,7 @@ def test_float32_stays_float32():
 
 
 @pytest.mark.long(16)
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", ["lesson", "vaswani2017_base"])
 def test_ports_against_the_reference(port, preset):
     """Loss and all weights at 1e-12, each weight and each step at 1e-10."""
     run = Check([preset], [port.NAME], ["float64"], full_size=False,

@@ -192,6 +192,11 @@ def test_check_names_the_cause_of_what_is_no_forward_pass(
     assert "And once that" not in printed
 
 
+#: A diagnosis reads numbers and knows no port, so one has such faults.
+ANY = pytest.mark.parametrize("port", ["torch"], indirect=True)
+
+
+@ANY
 @pytest.mark.long
 def test_a_training_fault_that_no_one_knows_is_not_named(port):
     """A share of the loss off by a thousandth."""
@@ -204,6 +209,7 @@ def test_a_training_fault_that_no_one_knows_is_not_named(port):
         ("not identified", "step 1 loss")]
 
 
+@ANY
 @pytest.mark.long
 @pytest.mark.parametrize("fault, like", [
     (in_beam("scores / settings.penalty(written)",
