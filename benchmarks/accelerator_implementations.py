@@ -290,6 +290,9 @@ def jax_peer(job):
     implementation = "cudnn" if short and job.device == "cuda" else "xla"
 
     def attend(query, key, value, mask=None, **others):
+        # NNX's masks are numbers, 0 or 1; JAX's attention asks for bool.
+        if mask is not None:
+            mask = mask.astype(bool)
         return jax.nn.dot_product_attention(
             query, key, value, mask=mask, implementation=implementation)
 

@@ -242,16 +242,22 @@ class DrawnModel:
         rows, *lengths = self.shape
         return rows * self.config.n_heads * max(lengths)**2 > COSTLY
 
-    @property
-    def cases(self):
-        """Masks and a loss of ids alone, and each step forward."""
+    def cases(self, form):
+        """Masks and a loss of ids alone, and each step forward.
+
+        A fast form goes over blocks where tokens are many, and keeps no scores
+        and no weights. Then it is asked for what the model answers alone.
+        """
         config, target = self.config, self.batch.target
         yield Case("masks", "masks", (self.batch.source, target), kind="masks")
         yield Case("loss", "loss", (cases.values(
             f"logits {self.name}", *target.shape, config.target_vocab),
             self.labels), kind="loss", smoothing=(
                 config.label_smoothing, config.smoothing))
-        yield Case("forward", "transformer", tuple(self.batch), returned=True)
+        forward = Case(
+            "forward", "transformer", tuple(self.batch), returned=True)
+        yield (dataclasses.replace(forward, kind="outputs", returned=False)
+               if form == "fast" and self.far == "target" else forward)
 
     @property
     def labels(self):

@@ -312,7 +312,7 @@ class Check(Parts):
                 if dtype not in self.dtypes:
                     continue
                 given = model.name, model.config, model.weights, dtype
-                yield cases_of._cases(*given, [*model.cases])
+                yield cases_of._cases(*given, [*model.cases(self.form)])
                 if model.gradients and dtype in model.gradients.tiers:
                     yield works._cases(*given, [model.gradients])
                 if model.search and dtype in model.search.dtypes:

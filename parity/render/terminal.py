@@ -258,7 +258,7 @@ def counted(report):
     parts = ["nothing was compared" if report.compared == report.own else
              f"{report.compared:,} compared, "
              + (f"{diverging:,} {verb}" if diverging else "all match")]
-    if missing:
+    if missing > 0:
         parts.append(f"{missing:,} expected are not there")
     if report.not_compared:
         absent = dict.fromkeys(one.what for one in report.not_checked)

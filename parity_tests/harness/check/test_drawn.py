@@ -153,6 +153,16 @@ def test_each_word_occurs_in_the_draws_that_are_usual():
     assert {one.far for one in models} == set(drawn.CARDS)
 
 
+@pytest.mark.parametrize("form", ["readable", "fast"])
+def test_a_form_is_asked_for_the_steps_that_it_keeps(form):
+    """A fast one goes over blocks where tokens are many, and keeps none."""
+    models = drawn.Draws(0, range(drawn.USUAL)).models()
+    steps = {one.far: case.kind != "outputs" for one in models
+             for case in one.cases(form) if case.name == "forward"}
+    assert [far for far, seen in steps.items() if not seen] == (
+        ["target"] if form == "fast" else [])
+
+
 @pytest.mark.long(24)
 @pytest.mark.parametrize("wrong", [*SIX, *OTHERS])
 def test_an_edit_is_noticed_by_the_draws_that_are_usual(wrong):
