@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from parity import compiled
 from parity.commands.shell import Commands, Listed
 
 #: What is printed where no command is given.
@@ -119,6 +120,8 @@ def main(
         raise typer.Exit
     if ctx.invoked_subcommand is None:
         print(FIRST, end="")
+    ctx.with_resource(compiled.environment(
+        compiled.keeping(compiled.folder())))
     if quiet:
         ctx.with_resource(contextlib.redirect_stdout(
             ctx.with_resource(open(os.devnull, "w", encoding="utf-8"))))

@@ -3,7 +3,8 @@
 import os
 import platform
 
-from parity.check import port_calls, compiled
+from parity import compiled
+from parity.check import port_calls
 from parity.ports import engine
 
 

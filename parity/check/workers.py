@@ -17,8 +17,7 @@ import traceback
 from threadpoolctl import threadpool_limits
 
 from transformer_contract.config import TransformerConfig
-from parity import ports, out_of_memory, quiet
-from parity.check import compiled
+from parity import compiled, ports, out_of_memory, quiet
 from parity.check.port_calls import settings
 from parity.check.runners import EngineRunner
 from parity.check.shared_arrays import load

@@ -99,7 +99,8 @@ def check(
             alone("--artefact goes with --json", given, port, dtype, require,
                   seeds, mesh, not full_size)
         return check_artefact(artefact, json_file)
-    from parity.check import compiled, conditions
+    from parity import compiled
+    from parity.check import conditions
     from parity.check import run as checking
     from parity.check.environment import describe
     if list_conditions and mesh is None:
@@ -149,8 +150,7 @@ def check(
         out = terminal.console()
         with contextlib.ExitStack() as stack:
             stack.enter_context(compiled.environment(
-                compiled.keeping(compiled.folder())
-                | ({} if wide or train else compiled.quickly())))
+                {} if wide or train else compiled.quickly()))
             with terminal.progress(out) as progress:
                 task = progress.add_task("importing frameworks")
                 run = checking.Check(

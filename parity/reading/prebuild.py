@@ -13,7 +13,7 @@ import tempfile
 import threading
 
 from transformer_contract.dialects.table import SYSTEMS
-from parity.check import compiled
+from parity import compiled
 from parity.reading import (
     breaking, dialects, lessons, reference_pages, result_cache, sentence)
 

@@ -5,8 +5,7 @@ import importlib.util
 import os
 
 from transformer_contract.dialects.table import SYSTEMS
-from parity import ports
-from parity.check import compiled
+from parity import compiled, ports
 from parity_tests.originals import marian, marian_proof, searching
 from parity_tests.originals.compiled import CompiledEngine
 from parity_tests.originals.proof import prove

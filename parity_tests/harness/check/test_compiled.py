@@ -5,7 +5,7 @@ import os
 import pytest
 from typer.testing import CliRunner
 
-from parity.check import compiled
+from parity import compiled
 from parity.cli import app
 from parity_tests.support.engines import usable
 from parity_tests.support.places import ROOT
@@ -42,6 +42,19 @@ def test_no_variable_is_left(monkeypatch):
     with compiled.environment({"PARITY_A": "1", "PARITY_B": "2"}):
         assert os.environ["PARITY_A"] == "1" and os.environ["PARITY_B"] == "2"
     assert os.environ == before
+
+
+def test_a_command_keeps_what_jax_compiles(tmp_path, monkeypatch):
+    """While it runs alone, and where a folder is made for that."""
+    monkeypatch.delenv(compiled.KEPT, raising=False)
+    monkeypatch.setattr(compiled, "folder", lambda: tmp_path)
+    script = tmp_path / "mine.py"
+    script.write_text("import os\n"
+                      f"raise SystemExit(os.environ['{compiled.KEPT}'])")
+    told = CliRunner().invoke(app, [
+        "dump", f"{script}:make", "--out", str(tmp_path / "out")]).output
+    assert str(tmp_path) in told
+    assert compiled.KEPT not in os.environ
 
 
 @pytest.mark.parametrize("options, unsure", [

@@ -1,11 +1,10 @@
-"""How JAX compiles what a check runs, and where it keeps it for the next run.
+"""How JAX compiles what a command runs, and where it keeps it for the next.
 
 It compiles each operation for each shape, which takes longer than all that is
 computed.
 """
 
 import contextlib
-import importlib.metadata
 import os
 import pathlib
 import sys
@@ -52,6 +51,7 @@ def unsure():
 
 def installed(names):
     """Each of these distributions that is here, and its version."""
+    import importlib.metadata  # takes as long as all of "parity --help"
     for name in names:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             yield name, importlib.metadata.version(name)
