@@ -80,3 +80,23 @@ def settled():
             from jax._src.interpreters import mlir
             if not hasattr(mlir.make_ir_context, "cache_info"):
                 mlir.make_ir_context = functools.cache(mlir.make_ir_context)
+
+
+def start_matplotlib():
+    """Import matplotlib, of which no window is opened.
+
+    So it does not matter if MPLBACKEND names nothing that opens one.
+    """
+    with contextlib.suppress(ImportError):  # who uses it says so
+        try:
+            import matplotlib
+        except ValueError:
+            if (named := os.environ.pop("MPLBACKEND", None)) is None:
+                raise
+            for name in [name for name in sys.modules
+                         if name.partition(".")[0] == "matplotlib"]:
+                del sys.modules[name]  # what was imported of it in part
+            try:
+                import matplotlib  # noqa: F401  without it this time
+            finally:
+                os.environ["MPLBACKEND"] = named

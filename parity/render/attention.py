@@ -9,6 +9,7 @@ import numpy as np
 from markupsafe import Markup
 
 from parity_io.files import write_whole
+from parity import quiet
 from parity.render import markup
 
 TITLES = {
@@ -23,6 +24,7 @@ def figure(weights, rows, columns, title):
     Args:
         rows, columns: T and S labels.
     """
+    quiet.start_matplotlib()
     from matplotlib.figure import Figure
     layers, heads = weights.shape[:2]
     width = max(2.2, 0.22 * len(columns) + 0.6)
@@ -52,6 +54,7 @@ def figure(weights, rows, columns, title):
 @functools.cache
 def _drawable():
     """The code points that the pictures' font has."""
+    quiet.start_matplotlib()
     from matplotlib import font_manager, ft2font
     font = ft2font.FT2Font(font_manager.findfont(
         font_manager.FontProperties(family=["sans-serif"])))
@@ -105,6 +108,7 @@ def save_html(path, title, caption, weights, axes):
 
 def _svg(weights, axes):
     """A figure whose labels the browser draws, in a font that has them."""
+    quiet.start_matplotlib()
     import matplotlib
     buffer = io.StringIO()
     with (matplotlib.rc_context({"svg.fonttype": "none"}),

@@ -5,6 +5,7 @@ import pathlib
 
 from parity_io.errors import InputError
 from parity_io.files import write_whole
+from parity import quiet
 from parity.runs import training
 
 #: Okabe and Ito's colours, told apart by colour-blind eyes, and line styles
@@ -46,6 +47,7 @@ def draw(curves, path):
             are held against.
         path: a .png, .svg or .pdf file, written whole or not at all.
     """
+    quiet.start_matplotlib()
     from matplotlib.figure import Figure
     path = pathlib.Path(path)
     names = list(curves)

@@ -1,8 +1,8 @@
 """The look of a lesson's pictures: plain axes, few colours, labels to read."""
 
 import numpy as np
-from matplotlib.figure import Figure
 
+from parity import quiet
 from parity.render.curves import STYLES
 
 #: Okabe and Ito's colours, told apart by colour-blind eyes.
@@ -11,6 +11,8 @@ COLOURS = tuple(colour for colour, _ in STYLES)
 
 def subplots(columns=1, height=3.0, rows=1, **more):
     """A Figure 8 inches wide and its axes, without boxes around them."""
+    quiet.start_matplotlib()
+    from matplotlib.figure import Figure
     figure = Figure(figsize=(8, height), layout="constrained")
     axes = figure.subplots(rows, columns, **more)
     for axis in np.ravel(axes):

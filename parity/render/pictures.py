@@ -15,6 +15,8 @@ import math
 import numpy as np
 from markupsafe import Markup
 
+from parity import quiet
+
 #: How many entries are shown as numbers, and how many as a map at most.
 FEW, MANY = 48, 20_000
 
@@ -101,6 +103,7 @@ def tiled(array):
 
 def png(matrix, low=None, high=None):
     """A matrix as a PNG's data URI; what is not finite is transparent."""
+    quiet.start_matplotlib()
     from matplotlib import colormaps
     from matplotlib.image import imsave
     finite = matrix[np.isfinite(matrix)]

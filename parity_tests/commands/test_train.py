@@ -1,6 +1,9 @@
 """``parity train`` and ``parity train curves``."""
 
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -11,6 +14,7 @@ from parity import ports
 from parity.cli import app
 from parity.runs import date_formats, tasks, training
 from parity_tests.support.disks import full
+from parity_tests.support.places import ROOT
 from parity_tests.support.runs import TINY, tiny_run
 
 pytestmark = pytest.mark.usefixtures("one_length")
@@ -350,6 +354,17 @@ def test_a_table_is_not_written_over_a_run(tmp_path):
         str(tmp_path / "run" / training.CURVE)])
     assert done.exit_code == 2 and "a name of its own" in done.output
     assert (tmp_path / "run" / training.CURVE).read_bytes() == before
+
+
+@pytest.mark.long
+def test_a_picture_needs_no_window(tmp_path):
+    """So that a backend that is none is not asked for one."""
+    subprocess.run(
+        [sys.executable, "-c", "from parity.render import curves\n"
+         "curves.draw({'a': [[1, 2.0, 1.0, 1.0, None, None]]}, 'a.png')"],
+        check=True, cwd=tmp_path, env=os.environ | {
+            "MPLBACKEND": "nonsense", "PYTHONPATH": str(ROOT)})
+    assert (tmp_path / "a.png").stat().st_size
 
 
 def test_curves_on_one_picture(tmp_path):
