@@ -1,7 +1,6 @@
 """A comparison of two models as one page that holds all it needs."""
 
 import dataclasses
-import datetime
 
 from markupsafe import Markup
 
@@ -52,8 +51,7 @@ def as_html(comparison):
             card=Markup(card_html.html(comparison.card())),
             charts=charts(comparison), icons=icons((ACCUMULATED, LOCAL)),
             own=any(row.local is not None and row.local_limit != row.limit
-                    for row in comparison.rows),
-            when=datetime.datetime.now(datetime.UTC)))
+                    for row in comparison.rows)))
 
 
 def _shown(value):

@@ -6,7 +6,6 @@ script, a font or a file from elsewhere.
 """
 
 import dataclasses
-import datetime
 import hashlib
 
 import numpy as np
@@ -51,7 +50,6 @@ def page(report, port_names, findings=()):
         report=report, ports=port_names, findings=findings,
         reason=reason, dtypes=dtypes.DTYPES,
         known_ports=columns(report), icons=icons(port_names),
-        when=datetime.datetime.now(datetime.UTC),
         hashes=hashes(report), charts=charts, left_out=left_out,
         models=models(report, port_names),
         matrices=matrices(report), left=left_unchecked(report),

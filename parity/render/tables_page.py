@@ -5,7 +5,6 @@ design of the reports of ``check`` and ``compare``.
 """
 
 import dataclasses
-import datetime
 import math
 from collections.abc import Sequence
 
@@ -59,8 +58,7 @@ def write(path, command, name, first, sections, word=""):
     write_whole(path, markup.unbroken(markup.environment().get_template(
         "report-tables.html").render(
             style=Markup(markup.style()), command=command, name=name,
-            first=first, sections=sections, word=word,
-            when=datetime.datetime.now(datetime.UTC))))
+            first=first, sections=sections, word=word)))
 
 
 def ratio(value):

@@ -1,6 +1,5 @@
 """A comparison of two training runs as a page that holds all it needs."""
 
-import datetime
 
 from markupsafe import Markup
 
@@ -20,5 +19,4 @@ def as_html(comparison):
     pages = markup.environment(number=number)
     return markup.unbroken(pages.get_template("report-training.html").render(
         style=Markup(markup.style()), comparison=comparison,
-        card=Markup(card_html.html(comparison.card())),
-        when=datetime.datetime.now(datetime.UTC)))
+        card=Markup(card_html.html(comparison.card()))))

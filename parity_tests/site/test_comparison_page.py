@@ -48,6 +48,12 @@ def test_the_card_comes_first(text):
     assert text.count('class="word bad">divergence') == 1
 
 
+def test_it_says_no_time(text):
+    """So that two pages of one comparison are equal."""
+    assert "<time" not in text
+    assert not re.search(r"\b20\d\d-\d\d-\d\d\b", text)
+
+
 def test_it_asks_for_nothing(text):
     assert "<script" not in text and "@import" not in text
     assert not re.findall(r'(?:src|href)="(?!#|data:)', text)
