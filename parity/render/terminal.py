@@ -262,8 +262,8 @@ def counted(report):
         parts.append(f"{missing:,} expected are not there")
     if report.not_compared:
         absent = dict.fromkeys(one.what for one in report.not_checked)
-        parts.append(f"{report.not_compared:,} need {listed(absent)}"
-                     if absent else f"{report.not_compared:,} not checked")
+        parts.append(f"{report.not_compared:,} not checked" + (
+            f" ({listed(absent)})" if absent else ""))
     return f"{'; '.join(parts)}; {report.seconds:.1f} seconds"
 
 
