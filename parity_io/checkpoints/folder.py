@@ -5,11 +5,12 @@ import json
 import os
 import pathlib
 import zipfile
+from collections.abc import Mapping
 
 import numpy as np
 
 from parity_io.checkpoints import (
-    ctranslate2, safetensors_file, torch_archive)
+    ctranslate2, npz_file, safetensors_file, torch_archive)
 from parity_io.errors import InputError
 from parity_io.files import check_ordinary, read_text
 from parity_io.memory import check_memory
@@ -36,7 +37,8 @@ class Checkpoint:
     Attributes:
         path: where.
         format: "safetensors", "torch", "npz" or "ctranslate2".
-        arrays: by their own names; views of the file where that can be.
+        arrays: by their own names; views of the file where that can be, and
+            of an npz read when they are asked for.
         metadata: what the file says of itself.
         config: what ``config.json`` says, or None without one.
         generation: what ``generation_config.json`` says; {} without one.
@@ -44,7 +46,7 @@ class Checkpoint:
 
     path: pathlib.Path
     format: str
-    arrays: dict
+    arrays: Mapping
     metadata: dict
     config: dict | None = None
     generation: dict = dataclasses.field(default_factory=dict)
@@ -101,7 +103,7 @@ def read_file(path):
     if torch_archive.recognised(head, names):
         return "torch", *torch_archive.read(path)
     if any(name.endswith(".npy") for name in names):
-        return "npz", _npz(path), {}
+        return "npz", npz_file.Members(path), {}
     if ctranslate2.recognised(head):
         return "ctranslate2", *ctranslate2.read(path)
     if safetensors_file.recognised(head, size):
@@ -149,28 +151,6 @@ def _names(path):
         raise InputError(
             f"{str(path)!r} begins as an archive, but is damaged or cut "
             "short; fetch it again.") from None
-
-
-def _npz(path):
-    """The arrays of an npz; objects, which are pickles, are refused."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            check_memory(sum(entry.file_size for entry in archive.infolist()),
-                         path)
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        for name, array in arrays.items():
-            if not isinstance(array, np.ndarray):
-                raise InputError(
-                    f"{str(path)!r} holds {name!r}, which is no array; save "
-                    "it again with np.savez.")
-        return arrays
-    except InputError:
-        raise
-    except Exception as error:  # zip, zlib, NumPy's headers
-        raise InputError(
-            f"{str(path)!r} cannot be read as npz ({str(error)[:80]}); save "
-            "arrays of numbers with numpy.savez.") from None
 
 
 def read_json(path):

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from parity_io.checkpoints import safetensors_file, torch_archive
+from parity_io.checkpoints import (
+    npz_file, safetensors_file, torch_archive)
 from parity_io.checkpoints.folder import read
 from parity_io.errors import InputError
 
@@ -193,6 +194,17 @@ def test_objects_in_an_npz_are_refused(tmp_path):
     np.savez(tmp_path / "a.npz", a=np.array([Named()], dtype=object))
     with pytest.raises(InputError, match="cannot be read as npz"):
         read(tmp_path / "a.npz")
+
+
+def test_an_npz_is_read_when_it_is_asked_for(tmp_path, monkeypatch):
+    """What lacks an array is refused before numbers are unpacked."""
+    of_npz(tmp_path / "a.npz")
+    arrays = read(tmp_path / "a.npz").arrays
+    monkeypatch.setattr(
+        npz_file.npy, "read_array", lambda *_, **__: pytest.fail("was read"))
+    assert {*arrays} == {*ARRAYS} - {"c"} and len(arrays) == len(ARRAYS) - 1
+    with pytest.raises(KeyError):
+        arrays["c"]
 
 
 def test_an_npz_larger_than_memory_is_refused(tmp_path, monkeypatch):
