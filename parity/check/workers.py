@@ -16,6 +16,7 @@ import traceback
 
 from threadpoolctl import threadpool_limits
 
+from parity_io.errors import InputError
 from transformer_contract.config import TransformerConfig
 from parity import compiled, ports, out_of_memory, quiet
 from parity.check.port_calls import settings
@@ -183,14 +184,6 @@ class InProcessPort(Port):
 ENDED = "its process ended"
 
 
-def ended():
-    """ENDED, with what may have been the cause."""
-    options = " ".join(compiled.unsure())
-    return ENDED + (
-        f", as it does when XLA does not know what {compiled.OPTIONS} asks "
-        f"for: {options}" if options else "")
-
-
 #: Seconds in which a process may end by itself.
 MOMENT = 2
 
@@ -230,7 +223,7 @@ class SubprocessPort(Port):
             self._pipe.send((function, arguments, threads))
             return self.noted(self._pipe.recv())
         except (EOFError, OSError):
-            return self.noted(Reply(None, ended(), 0.0))
+            return self.noted(Reply(None, ENDED, 0.0))
         except Exception as error:  # what it answered cannot be read
             return self.noted(failed(error))
 
@@ -334,7 +327,12 @@ def record_unavailable(port, absent, failures):
 
 
 def set_precisions(ports_at_work, absent, failures):
-    """Have ports set their precision: {name: settings}; drop the rest."""
+    """Have ports set their precision: {name: settings}; drop the rest.
+
+    Raises:
+        InputError: XLA ended a process, and may have been given an option
+            that it does not know.
+    """
     futures = {name: port.ask("starting", settings)
                for name, port in ports_at_work.items()}
     facts_by_port = {}
@@ -344,6 +342,12 @@ def set_precisions(ports_at_work, absent, failures):
             facts_by_port[name] = reply.value
             continue
         port = ports_at_work.pop(name)
+        if reply.failure == ENDED and (options := compiled.unsure()):
+            port.close()
+            raise InputError(
+                f"the process of {name} ended as it began, as XLA ends one "
+                f"that gives it an option that it does not know; take "
+                f"{' '.join(options)} out of {compiled.OPTIONS}.")
         failures += port.failures
         if not reply.failure:
             absent.append(reply.value)

@@ -67,11 +67,12 @@ def test_options_that_xla_may_not_know(options, unsure, monkeypatch):
     assert compiled.unsure() == unsure
 
 
-def test_a_process_that_xla_ends_is_told_with_the_option(monkeypatch):
+def test_a_process_that_xla_ends_is_a_mistake_of_usage(monkeypatch):
+    """In a sentence with the option, and no divergence."""
     usable("jax")
     monkeypatch.setenv(compiled.OPTIONS, "--xla_is_not_told_this=1")
     result = CliRunner().invoke(app, [
         "check", "--port", "jax", "--preset", "lesson", "--dtype", "float64"])
-    assert result.exit_code == 1
-    assert "XLA does not know" in " ".join(result.stdout.split())
-    assert "--xla_is_not_told_this=1" in result.stdout
+    assert result.exit_code == 2
+    assert "take --xla_is_not_told_this=1 out of XLA_FLAGS" in " ".join(
+        result.output.split())
