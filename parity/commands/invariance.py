@@ -20,7 +20,7 @@ def invariance(
         metavar="NAME", help="twice, alone, beside, permuted, larger, right, "
         "left: of batches; cache, or of it: tokens, chunks, prompt, reused, "
         "static, cached-left, beams, shared; or all; repeat it or separate "
-        "names by commas.  [default: all]")] = None,
+        "names by commas.  [default: those that can be asked]")] = None,
     step: Annotated[Optional[str], typer.Option(
         metavar="NAME", help="A function of the script, (model, place, state, "
         "*inputs, **keywords), that reads one token and returns (output, "
@@ -39,8 +39,8 @@ def invariance(
     """
     from parity.invariants import asking
     with told_plainly():
-        ways = None if not way or way == ["all"] else ports.split_words(
-            way, asking.WAYS, "way")
+        ways = ports.split_words(
+            way, asking.WAYS, "way", usual=asking.USUAL) if way else None
         check_writable(json_file)
         model, inputs, keywords = call_script(target)
         with running(target):

@@ -14,8 +14,9 @@ from parity.invariants.uses import CACHED, probe
 #: All ways that read with a cache.
 CACHE = "cache"
 
-#: Every way that can be named.
-WAYS = (*batches.WAYS, CACHE, *CACHED)
+#: The ways that are asked, and every one that can be named.
+USUAL = *batches.WAYS, CACHE
+WAYS = (*USUAL, *CACHED)
 
 
 def invariance(model: Any, *inputs: Any, ways: Sequence[str] | None = None,
@@ -44,8 +45,8 @@ def invariance(model: Any, *inputs: Any, ways: Sequence[str] | None = None,
 
     Raises:
         InputError: a way is unknown or none is given, pad_id is no id, no
-            argument is of a batch, or a cache is asked for and it is not known
-            how the model keeps one.
+            argument is of a batch, or a cache alone is asked for and it is not
+            known how the model keeps one.
     """
     named = [] if ways is None else [
         one_of(way, WAYS, "way") for way in ways]
@@ -57,7 +58,7 @@ def invariance(model: Any, *inputs: Any, ways: Sequence[str] | None = None,
             is_whole(pad_id) and 0 <= pad_id < 2**31):
         raise InputError(
             f"pad_id is {pad_id!r}; give the id of a token, 0 or more.")
-    asked = named or [*batches.WAYS, CACHE]
+    asked = named or USUAL
     cached = [*CACHED] if CACHE in asked else [
         way for way in CACHED if way in asked]
     call = Call(model, inputs, keywords)
@@ -74,13 +75,17 @@ def invariance(model: Any, *inputs: Any, ways: Sequence[str] | None = None,
         keeping = Keeping(call, step) if cached else None
         probe(keeping) if cached else None
     except InputError as error:
-        if named or step:
+        if step or named and not {*named} & {*batches.WAYS}:
             raise
         keeping = None
-        left[CACHE] = f"not asked with a cache: {error}"
+        left |= dict.fromkeys(
+            [way for way in (CACHE, *CACHED) if way in asked],
+            f"not asked with a cache: {error}")
     if keeping:
         more, kept_back = caches.responses(keeping, cached)
         found, left = found + more, left | kept_back
     return Responses(
-        found, describe(base), [*base.notes, *notes, *left.values()],
-        [words for way, words in left.items() if way in named])
+        found, describe(base), [*dict.fromkeys(
+            [*base.notes, *notes, *left.values()])],
+        [words for way, words in left.items() if way in named],
+        [way for way in left if way not in named])

@@ -63,12 +63,14 @@ class Responses:
         notes: remarks, a sentence each.
         left: those of the notes that say why a way that was named could not
             be asked.
+        not_asked: the other ways that could not.
     """
 
     responses: list
     model: dict
     notes: list = dataclasses.field(default_factory=list)
     left: list = dataclasses.field(default_factory=list)
+    not_asked: list = dataclasses.field(default_factory=list)
 
     @property
     def verdict(self):
@@ -90,7 +92,8 @@ class Responses:
     def as_json(self):
         """Everything as plain data; an error that is no number is null."""
         return {"schema": 1, "verdict": self.verdict, "model": self.model,
-                "notes": self.notes, "responses": [
+                "notes": self.notes, "not_asked": self.not_asked,
+                "responses": [
                     {name: None if isinstance(value, float)
                      and not math.isfinite(value) else value
                      for name, value in vars(each).items()}
@@ -112,8 +115,10 @@ class Responses:
             lines += [f"  {sentence}" for sentence in each.known]
             if each.left_out:
                 lines.append(f"  not compared: {', '.join(each.left_out)}")
+        beside = (f"; not asked: {', '.join(self.not_asked)}"
+                  if self.not_asked else "")
         lines += [*(f"note: {note}" for note in self.notes),
-                  f"verdict: {self.verdict}"]
+                  f"verdict: {self.verdict}{beside}"]
         return "\n".join(map(visible, lines))
 
 

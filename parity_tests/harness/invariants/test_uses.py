@@ -5,6 +5,7 @@ import pytest
 import parity
 from parity_io.errors import InputError
 from parity.comparison.result import INCOMPLETE
+from parity.invariants.asking import USUAL
 from parity.invariants.responses import BITWISE, ROUNDING, WRONG
 from parity.invariants.shown_masks import difference
 from parity_tests.support.causal import causal, ids
@@ -79,15 +80,19 @@ def test_a_model_without_a_cache():
 
 
 def test_what_is_named_and_cannot_be_asked():
-    """It is not all that was named; what was not named is a note alone."""
+    """It is not all that was named; what was not named stands behind the
+    verdict."""
     import torch
     x = torch.ones(2, 3, 4)
     x[1] *= 2
     for ways, verdict, status in (
             (["twice", "right"], INCOMPLETE, 4), (["twice"], BITWISE, 0),
-            (None, BITWISE, 0)):
+            (USUAL, INCOMPLETE, 4), (None, BITWISE, 0)):
         responses = parity.invariance(torch.nn.Linear(4, 4), x, ways=ways)
         assert (responses.verdict, responses.status) == (verdict, status)
+    assert responses.not_asked == ["right", "left", "cache"]
+    assert str(responses).endswith(
+        "verdict: bitwise; not asked: right, left, cache")
 
 
 @pytest.mark.parametrize("settings", [
