@@ -1,6 +1,6 @@
 """Manners: what a port leaves as it found it, and whether it owns its answers.
 
-Each function of ASKED yields (what is asked, whether it is so) of an engine.
+``manners`` and ``manners_at_work`` yield (what is asked, whether it is so).
 State that is global is compared before and after each of a port's functions,
 so that the one is named that changes it.
 """
@@ -21,6 +21,7 @@ import sys
 import tempfile
 import threading
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 
@@ -28,7 +29,6 @@ from transformer_contract.config import PRESETS, at_test_size
 from transformer_contract.generation import GenerationConfig
 from transformer_contract.training import TrainingConfig
 from parity.check import cases, golden
-from parity.numerics.comparator import DIVERGENCE, MATCH, Difference
 from parity.numerics.dtypes import BOTH
 
 #: The model: one whose steps have been compiled already where that is needed.
@@ -209,6 +209,11 @@ class Guest:
             f"generate, {method}": search(method)
             for method in ("greedy", "beam", "sample")}}
 
+    @property
+    def asked(self) -> dict[str, Callable]:
+        """All of these."""
+        return {**self.answers, **self.works}
+
 
 def state(engine):
     """What is global: {what: value}."""
@@ -242,19 +247,6 @@ def manners(engine):
 def manners_at_work(engine):
     """Of what makes gradients, targets and steps of training."""
     yield from asked_of(engine, Guest(engine), "works")
-
-
-ASKED = {"manners": manners, "manners at work": manners_at_work}
-
-
-def answers(bench, name):
-    """What a port's engine answers to one of ASKED: {what: Difference}."""
-    holds: dict = {}
-    for what, right in ASKED[name](bench.engine):
-        holds[what] = holds.get(what, True) and bool(right)
-    return {what: Difference(0.0, 0.0, MATCH) if right else Difference(
-        None, 0.0, DIVERGENCE, "expected it to hold; it does not")
-        for what, right in holds.items()}
 
 
 def weights_of_its_own(engine, guest):

@@ -12,8 +12,8 @@ import time
 from parity_io.errors import plural
 from parity import out_of_memory
 from parity.check import (
-    cases, generation, kinks, lockstep, manners, port_calls, training_runs,
-    workers)
+    cases, generation, kinks, lockstep, port_calls, port_properties,
+    training_runs, workers)
 from parity.check.report import FULL_SIZE_CASE, Report, Row, Time
 from parity.check.runners import Reference, failed_steps, merge
 from parity.check.shared_arrays import SharedArrays
@@ -175,10 +175,10 @@ class Parts:
             yield rows
 
     def _engines(self, names):
-        """The part of a port's manners, on the CPU."""
+        """The part of what a port is asked beside models, on the CPU."""
         there = self.targets.get("cpu", {})
         requests = [(name, {
-            port: one.ask(f"engine: {name}", manners.answers, name)
+            port: one.ask(f"engine: {name}", port_properties.answers, name)
             for port, one in there.items()}) for name in names]
         yield
         rows = []

@@ -18,7 +18,7 @@ from transformer_contract.weights import probe_weights
 from parity import out_of_memory
 from parity.check import (
     canary, cases, drawn, generation, golden, long_sequences, port_calls,
-    search_runs,
+    port_properties, search_runs,
     training_runs, wide, workers)
 from parity.check.parts import Parts
 from parity.check.report import (
@@ -302,7 +302,7 @@ class Check(Parts):
                 yield name
 
     def _drawn(self):
-        """Yield the parts of drawn models, and of a port's manners."""
+        """Yield the parts of drawn models, and of what else a port is asked."""
         for model in self.drawn:
             cases_of, works = (self._only([
                 name for name in self.port_names if self.draws.asked(
@@ -323,11 +323,12 @@ class Check(Parts):
                 yield works._training(
                     model.name, model.run, model.weights, self.form)
         if (len(self.drawn) > 1 or self.wide) and self.form == "readable":
-            yield self._engines(["manners"])
-            at_work = self if self.wide else self._only([
+            quick = self if self.wide else self._only([
                 name for name in self.port_names
                 if (name, self.form) not in SLOW])
-            yield at_work._engines(["manners at work"])
+            for name in port_properties.ASKED:
+                yield (quick if name in port_properties.COSTLY
+                       else self)._engines([name])
 
     def _forms(self):
         """The forms whose searches and training runs the wide check has."""

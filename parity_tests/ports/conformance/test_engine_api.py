@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import functools
 import importlib
-import importlib.util
 
 import numpy as np
 import pytest
@@ -15,7 +14,7 @@ from transformer_contract.generation import GenerationConfig
 from transformer_contract.training import TrainingConfig
 from transformer_contract.weights import initial_weights, probe_weights, select
 from parity import assert_parity, ports
-from parity.check import canary, cases, golden, manners
+from parity.check import canary, cases, golden, port_properties
 from parity.check.runners import EngineRunner, Reference, compare_steps
 from parity.numerics import dtypes, rounding
 from parity.numerics.comparator import DIVERGENCE
@@ -270,30 +269,12 @@ def test_softmax_in_float32_rounds_once(subject, dtype):
 @pytest.mark.forms("readable", "fast")
 def test_native_masks(subject):
     """The framework's own: as many are kept, and others in every place."""
-    theirs = ports.module_of(subject.NAME, "random")
-    of_one = ports.module_of(subject.NAME, "dropout")
-    dropout = importlib.import_module(f"{subject.__package__}.dropout") if (
-        importlib.util.find_spec(f"{subject.__package__}.dropout")) else of_one
-    key, rate = theirs.fold_in(theirs.key(3), "dropout"), 0.3
-    places = {"a": (100, 300), "b": (100, 300), "c": (7,)}
-    native, named = ({name: np.asarray(subject.to_numpy(mask)) for name, mask
-                      in dropout.draw(key, places, rate, kind).items()}
-                     for kind in (True, False))
-    for name, shape in places.items():
-        equal(f"shape of {name}", native[name].shape, shape)
-    share = native["a"].mean()
-    holds("share kept", abs(share - (1 - rate)) < 0.02,
-          f"expected {1 - rate}, found {share}")
-    for what, one, other in (
-            ("another place's", native["a"], native["b"]),
-            ("the named one", native["a"], named["a"]),
-            ("that of other rows", native["a"][1:], native["a"][:-1]),
-            ("that of other features", native["a"][:, 1:],
-             native["a"][:, :-1])):
-        share = (one != other).mean()
-        holds(f"a mask is not {what}", share > 0.3,
-              f"expected another in {2 * rate * (1 - rate):.2f} of all, found "
-              f"{share:.2f}")
+    wrong = [what for what, right in port_properties.native_masks(subject)
+             if not right]
+    equal("native masks", wrong, [])
+    theirs, of_one = (ports.module_of(subject.NAME, name)
+                      for name in ("random", "dropout"))
+    key, rate = theirs.key(3), 0.3
     if subject.NAME == "numpy":
         return  # it draws by one key at a time
     several = theirs.fold_in_each(key, ["a", "b", "c"])
@@ -416,9 +397,9 @@ def test_optimizer_in_each_precision(subject, dtype):
 
 
 @pytest.mark.parametrize("dtype", ("bfloat16", "float16"))
-@pytest.mark.parametrize("preset", ("lesson", "vaswani2017_base"))
-def test_gradients_in_16_bits(subject, preset, dtype):
-    """Which `parity check` compares in float64 and float32 alone."""
+def test_gradients_in_16_bits(subject, dtype):
+    """Of the paper's model; `parity check` asks a smaller one."""
+    preset = "vaswani2017_base"
     config = at_test_size(PRESETS[preset])
     every_step(subject, preset, dtype, dataclasses.replace(
         cases.gradients_case(cases.padded_batch(config), config.pad_id),
@@ -444,9 +425,9 @@ def of_kind(place, value, dtype):
     equal(f"dtype of {place}", value.dtype.name, dtype)
 
 
-@pytest.mark.parametrize("name", manners.ASKED)
-def test_manners(subject, name):
-    """What it leaves as it found it, and whether it owns its answers."""
-    wrong = [what for what, right in manners.ASKED[name](subject)
+@pytest.mark.parametrize("name", port_properties.ASKED)
+def test_properties(subject, name):
+    """What `parity check` asks of it once, beside models."""
+    wrong = [what for what, right in port_properties.ASKED[name](subject)
              if not right]
     equal(name, wrong, [])

@@ -13,6 +13,7 @@ from transformer_contract.training import TrainingConfig
 from transformer_contract.weights import probe_weights
 from parity import assert_parity, ports
 from parity.check import cases
+from parity.check.port_properties import modes
 from parity.numerics.tolerances import FLOAT64_GRADIENT
 from parity_tests.support.conformance import equal, holds
 
@@ -104,17 +105,6 @@ def test_what_is_dropped_in_training(subject):
         if not name.endswith("key.bias"):  # zero, or rounding
             assert_parity(array, truth[name], name=f"gradient {name}",
                           limit=FLOAT64_GRADIENT)
-
-
-def modes(engine, model):
-    """{path: whether it trains} of each part that has a mode."""
-    found = {}
-    for path, part in ports.module_of(
-            engine.NAME, "parameters").modules(model):
-        for name in ("training", "deterministic"):
-            if isinstance(value := getattr(part, name, None), bool):
-                found[path] = value == (name == "training")
-    return found
 
 
 def same_modes(place, found, expected):

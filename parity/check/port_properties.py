@@ -1,0 +1,150 @@
+"""What a port is asked beside its models: manners, and how else it is used.
+
+Each function of ASKED yields (what is asked, whether it is so) of an engine.
+"""
+
+import contextlib
+import dataclasses
+import importlib
+import importlib.util
+import sys
+import threading
+
+import numpy as np
+
+from transformer_contract.config import PRESETS, at_test_size
+from parity import ports
+from parity.check import cases, golden, manners
+from parity.check.runners import EngineRunner, Reference, compare_steps
+from parity.numerics import rounding
+from parity.numerics.comparator import DIVERGENCE, MATCH, Difference
+from parity.numerics.dtypes import DTYPES
+
+#: Places of dropout, the share that is dropped, and how far off a mask's may
+#: be: eight deviations of so many values.
+PLACES, RATE, FAR = {"a": (100, 300), "b": (100, 300)}, 0.3, 0.02
+
+#: In which share two masks differ at least, of 2 · RATE · (1 - RATE).
+APART = 0.3
+
+#: How often each of two threads asks, and after how many seconds they change.
+TURNS, INTERVAL = 5, 1e-5
+
+
+def sixteen_bits(engine):
+    """Yield whether steps and gradients are right in 16 bits, each by the
+    limit that follows from the reference's own rounding."""
+    config = at_test_size(PRESETS[manners.PRESET])
+    batch, weights = cases.padded_batch(config), golden.shipped(manners.PRESET)
+    for dtype in DTYPES[2:]:
+        reference = Reference(config, weights, dtype)
+        runner = EngineRunner(engine, config, reference.arrays, dtype)
+        for case in cases.model_case(batch), dataclasses.replace(
+                cases.gradients_case(batch, config.pad_id),
+                tiers=cases.ALL_TIERS):
+            found = compare_steps(runner.steps(
+                case, [rounding.rounded(x, dtype) for x in case.inputs]),
+                reference.truth(case), dtype)
+            for step, difference in found.items():
+                yield f"{step} in {dtype}", difference.verdict != DIVERGENCE
+
+
+def native_masks(engine):
+    """Yield whether the framework's own masks keep as many, and others in
+    every place, row and feature."""
+    name = f"{engine.__package__}.dropout"
+    dropout = (importlib.import_module(name) if importlib.util.find_spec(name)
+               else ports.module_of(engine.NAME, "dropout"))
+    key = ports.module_of(engine.NAME, "random").key(3)
+    native, named = ({place: np.asarray(engine.to_numpy(mask))
+                      for place, mask in dropout.draw(
+                          key, PLACES, RATE, native).items()}
+                     for native in (True, False))
+    mask = native["a"]
+    for place, shape in PLACES.items():
+        yield f"shape of {place}", native[place].shape == shape
+    yield "share kept", abs(mask.mean() - (1 - RATE)) < FAR
+    for what, one, other in (
+            ("another place's", mask, native["b"]),
+            ("the named one", mask, named["a"]),
+            ("that of other rows", mask[1:], mask[:-1]),
+            ("that of other features", mask[:, 1:], mask[:, :-1])):
+        yield f"a native mask is not {what}", (one != other).mean() > APART
+
+
+def training_mode(engine):
+    """Yield whether a model in training mode answers as another does, and is
+    left in it; and whether one learns that answered without gradients."""
+    guest = manners.Guest(engine)
+    for name in "gradients", "predict", "forward", "generate, greedy":
+        function = guest.asked[name]
+        expected = function()
+        if hasattr(guest.model, "train"):
+            guest.model.train()
+        before = modes(engine, guest.model)
+        yield f"{name} in training mode", manners.same(function(), expected)
+        yield f"modes after {name}", modes(engine, guest.model) == before
+        if hasattr(guest.model, "eval"):
+            guest.model.eval()
+        if engine.NAME == "torch" and name == "gradients":
+            fresh = manners.Guest(engine)
+            with importlib.import_module("torch").inference_mode():
+                fresh.asked["predict"]()
+            yield "gradients after inference mode", manners.same(
+                fresh.asked[name](), expected)
+
+
+def modes(engine, model):
+    """{path: whether it trains} of each part that has a mode."""
+    found = {}
+    for path, part in ports.module_of(
+            engine.NAME, "parameters").modules(model):
+        for name in ("training", "deterministic"):
+            if isinstance(value := getattr(part, name, None), bool):
+                found[path] = value == (name == "training")
+    return found
+
+
+def two_threads(engine):
+    """Yield whether two models that work at once answer as they do alone."""
+    guests = [manners.Guest(engine) for _ in range(2)]
+    for name in "predict", "forward":
+        expected = [guest.asked[name]() for guest in guests]
+        right: list[list[bool]] = [[], []]
+
+        def work(place, name=name, expected=expected, right=right):
+            with contextlib.suppress(Exception):
+                for _ in range(TURNS):
+                    right[place].append(manners.same(
+                        guests[place].asked[name](), expected[place]))
+
+        threads = [threading.Thread(target=work, args=(place,))
+                   for place in range(2)]
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(INTERVAL)
+        try:
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        finally:
+            sys.setswitchinterval(before)
+        yield f"{name} in two threads", right == [[True] * TURNS] * 2
+
+
+ASKED = {"manners": manners.manners, "manners at work": manners.manners_at_work,
+         "native masks": native_masks, "training mode": training_mode,
+         "two threads": two_threads, "16 bits": sixteen_bits}
+
+#: What takes those long that compile each shape and each work.
+COSTLY = "manners at work", "training mode", "16 bits"
+
+
+def answers(bench, name):
+    """What a port's engine answers to one of ASKED: {what: Difference}."""
+    holds: dict = {}
+    for what, right in ASKED[name](bench.engine):
+        holds[what] = holds.get(what, True) and bool(right)
+    return {what: Difference(0.0, 0.0, MATCH) if right else Difference(
+        None, 0.0, DIVERGENCE, "expected it to hold; it does not")
+        for what, right in holds.items()}
