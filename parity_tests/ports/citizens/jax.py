@@ -102,30 +102,32 @@ def copies(model):
 
 
 def compiled(model):
-    """The call, compiled, exported, mapped over rows, or kept in part."""
+    """The call, compiled, exported, mapped over rows, or kept in part; it
+    takes ids, and both masks or none."""
     graph, state = nnx.split(model)
 
-    def call(source, target):
-        return nnx.merge(graph, state)(source, target)
+    def call(*inputs):
+        return nnx.merge(graph, state)(*inputs)
 
     def by_export(*inputs):
         (rows,) = jax.export.symbolic_shape("rows")
-        shapes = [jax.ShapeDtypeStruct((rows, x.shape[1]), x.dtype)
+        shapes = [jax.ShapeDtypeStruct((rows, *x.shape[1:]), x.dtype)
                   for x in inputs]
         return jax.export.deserialize(jax.export.export(jax.jit(call))(
             *shapes).serialize()).call(*inputs)
 
-    def by_rows(source, target):
+    def by_rows(*inputs):
         return jax.vmap(lambda *row: call(*(x[None] for x in row))[0])(
-            source, target)
+            *inputs)
 
     remat = nnx.jit(nnx.remat(lambda model, *inputs: model(*inputs)))
     ways = {"nnx.jit": lambda *inputs: nnx.jit(
                 lambda model, *inputs: model(*inputs))(model, *inputs),
             "jax.jit": jax.jit(call), "export of any number of rows": by_export,
             "vmap": by_rows, "remat": lambda *inputs: remat(model, *inputs)}
-    return {way: lambda source, target, function=function: numpy(
-        function(ids(source), ids(target))) for way, function in ways.items()}
+    return {way: lambda source, target, *masks, function=function: numpy(
+        function(ids(source), ids(target), *map(jnp.asarray, masks)))
+        for way, function in ways.items()}
 
 
 def second_derivative(model, loss, along):

@@ -77,20 +77,26 @@ def copies(model):
 
 
 def compiled(model):
-    """The call, compiled by TensorFlow and by XLA, for known lengths or not."""
+    """The call, compiled by TensorFlow and by XLA, for known lengths or not;
+    it takes ids, and both masks or none."""
     if keras.backend.backend() != "tensorflow":
         return {}
     import tensorflow as tf
-    unknown = [tf.TensorSpec((None, None), tf.int32)] * 2
 
-    def call(source, target):
-        return model(source, target)
+    def call(*inputs):
+        return model(*inputs)
+
+    def of_any_length(*inputs):
+        return tf.function(call, [
+            tf.TensorSpec([None if size > 1 else 1 for size in each.shape],
+                          each.dtype) for each in inputs])(*inputs)
 
     ways = {"tf.function": tf.function(call),
-            "tf.function of any length": tf.function(call, unknown),
+            "tf.function of any length": of_any_length,
             "XLA": tf.function(call, jit_compile=True)}
-    return {way: lambda source, target, function=function: numpy(
-        function(ids(source), ids(target)))
+    return {way: lambda source, target, *masks, function=function: numpy(
+        function(ids(source), ids(target),
+                 *map(keras.ops.convert_to_tensor, masks)))
         for way, function in ways.items()}
 
 

@@ -96,15 +96,21 @@ def converted(model, dtype):
 
 
 def compiled(model):
-    """The call, compiled, or kept in part for its gradient."""
+    """The call, compiled, or kept in part for its gradient; it takes ids, and
+    both masks or none."""
     model.eval()
     ways = {"checkpoint": nn.utils.checkpoint(model)}
     if shutil.which("g++"):  # mx.compile needs it on a processor
         ways["compile"] = mx.compile(model)
         ways["compile with its state"] = mx.compile(
             lambda *inputs: model(*inputs), inputs=model.state)
-    return {way: lambda source, target, function=function: numpy(
-        function(ids(source), ids(target))) for way, function in ways.items()}
+    def call(function):
+        def run(source, target, *masks):
+            with mx.stream(mx.cpu):
+                return numpy(function(
+                    ids(source), ids(target), *map(mx.array, masks)))
+        return run
+    return {way: call(function) for way, function in ways.items()}
 
 
 def second_derivative(model, loss, along):

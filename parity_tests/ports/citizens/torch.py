@@ -92,19 +92,25 @@ def converted(model, dtype):
 
 
 def compiled(model):
-    """The call, compiled and exported, for one length and for any."""
+    """The call, compiled and exported, for one length and for any; it takes
+    ids, and both masks or none."""
     model.eval()
 
-    def by_export(source, target):
+    def by_export(*inputs):
         batch = torch.export.Dim("batch")
-        lengths = [torch.export.Dim(name, max=most) for name, most in (
+        source, target = (torch.export.Dim(name, max=most) for name, most in (
             ("source", model.config.source_length),
-            ("target", model.config.max_length))]
+            ("target", model.config.max_length)))
+        shorter = [each[:2, ..., :-1] for each in inputs]
+        shorter[3:] = [each[..., :-1, :] for each in shorter[3:]]
+        shapes = {
+            "source": {0: batch, 1: source}, "target": {0: batch, 1: target},
+            "source_mask": {0: batch, 3: source},
+            "target_mask": {0: batch, 2: target, 3: target}}
         return torch.export.export(
-            model, (source[:2, :-1].clone(), target[:2, :-1].clone()),
-            dynamic_shapes={
-                "source": {0: batch, 1: lengths[0]},
-                "target": {0: batch, 1: lengths[1]}}).module()(source, target)
+            model, tuple(each.clone() for each in shorter),
+            dynamic_shapes=dict([*shapes.items()][:len(inputs)])).module()(
+                *inputs)
 
     def by_compile(**words):
         torch.compiler.reset()
@@ -120,9 +126,10 @@ def compiled(model):
                 lambda *row: model(*(ids[None] for ids in row))[0])}
 
     def call(function):
-        def run(source, target):
+        def run(source, target, *masks):
             with torch.no_grad():
-                return numpy(function(ids(source), ids(target)))
+                return numpy(function(
+                    ids(source), ids(target), *map(torch.from_numpy, masks)))
         return run
     return {way: call(function) for way, function in ways.items()}
 

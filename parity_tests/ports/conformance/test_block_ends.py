@@ -12,8 +12,8 @@ from transformer_contract.training import TrainingConfig
 from transformer_contract.weights import probe_weights, select
 from parity.check import cases
 from parity_tests.support.conformance import (
-    BOTH, READABLE, SMALL, WORDS, batch_of, like_the_reference, model_of,
-    quick)
+    BOTH, FLOAT32, READABLE, SMALL, WORDS, batch_of, like_the_reference,
+    model_of, quick)
 
 pytestmark = pytest.mark.long
 
@@ -29,6 +29,9 @@ BATCHES = (1, 3, 4, 5), (2, 2, 5, 6)
 
 #: A key of dropout, and how many tokens a long cache keeps.
 KEY, KEPT = np.array([5, 9], np.uint32), 270
+
+#: More places than float32 has the angles of, if it multiplies them itself.
+DISTANT = 3600
 
 #: So many that the last place's number, 2²⁴ + 1, is none of float32.
 PLACES = 2**24 + 2
@@ -217,25 +220,75 @@ def test_random_bits_above_float32(engine):
 @like_the_reference(READABLE)
 def test_cache_of_many_tokens(engine):
     """A token behind many that a cache keeps, by each word for positions."""
-    theirs = importlib.import_module(f"{engine.__package__}.cache")
-    dtype = engine.to_native(np.zeros(1), "cpu").dtype
-    memory = cases.values("memory", 2, 3, SMALL.d_model)
     for word in WORDS_OF["positions"]:
-        config = SMALL.replace(positions=word, d_head=4, max_length=KEPT)
-        weights = probe_weights(config, 3)
-        layer, positions = (engine.build(name, config, select(
-            weights, f"{path}.")) for name, path in (
-                ("decoder_layer", "decoder.layers.0"),
-                ("positional_encoding", "target_positions")))
-        for written in (*LENGTHS, KEPT - 1):
-            x = cases.values(f"x {written}", 2, 1, SMALL.d_model)
-            yield f"{word}, {written}, positioned", engine.call(
-                positions, x, np.full((2, 1), 4), start=written)[0]
-            cache = theirs.Cache(
-                (2, config.kv_heads, KEPT, config.d_k), dtype)
-            cache.written = written
-            yield f"{word}, {written}", engine.run(
-                layer, x, memory, np.ones((2, 1, 1, 3), bool),
-                (np.arange(KEPT) <= written)[None, None, None].repeat(2, 0),
-                cache=cache)["output"]
-            yield f"{word}, {written}, keys", engine.to_numpy(cache.keys)
+        yield from cached(engine, word, KEPT, (*LENGTHS, KEPT - 1), "float64")
+
+
+@like_the_reference(READABLE)
+def test_cache_of_many_tokens_in_float32(engine):
+    """Far behind, where angles computed in float32 would be others."""
+    for word in WORDS_OF["positions"]:
+        yield from cached(engine, word, DISTANT, (DISTANT - 1,), FLOAT32)
+
+
+def cached(engine, word, kept, places, dtype):
+    """What a decoder layer makes of a token at each of some places.
+
+    Args:
+        word: for positions.
+        kept: how many tokens the cache has room for.
+    """
+    theirs = importlib.import_module(f"{engine.__package__}.cache")
+    numbers = np.zeros(1, dtype)
+    config = SMALL.replace(positions=word, d_head=4, max_length=kept)
+    weights = probe_weights(config, 3)
+    layer, positions = (engine.build(name, config, {
+        end: array.astype(dtype)
+        for end, array in select(weights, f"{path}.").items()}, dtype)
+        for name, path in (("decoder_layer", "decoder.layers.0"),
+                           ("positional_encoding", "target_positions")))
+    memory = cases.values("memory", 2, 3, SMALL.d_model).astype(dtype)
+    for written in places:
+        x = cases.values(f"x {written}", 2, 1, SMALL.d_model).astype(dtype)
+        where = f"{dtype}, {word}, {written}"
+        yield f"{where}, positioned", engine.call(
+            positions, x, np.full((2, 1), 4), start=written)[0]
+        cache = theirs.Cache(
+            (2, config.kv_heads, kept, config.d_k),
+            engine.to_native(numbers, "cpu").dtype)
+        cache.written = written
+        yield where, engine.run(
+            layer, x, memory, np.ones((2, 1, 1, 3), bool),
+            (np.arange(kept) <= written)[None, None, None].repeat(2, 0),
+            cache=cache)["output"]
+        yield f"{where}, keys", engine.to_numpy(cache.keys)
+
+
+@like_the_reference(*BOTH)
+def test_buckets_above_255(engine):
+    """More buckets of distances than 8 bits count, and ones before a query."""
+    config = SMALL.replace(
+        positions="relative", relative_buckets=600, relative_distance=900,
+        max_length=400)
+    model = engine.build("transformer", config, probe_weights(config, 3))
+    yield "output", engine.predict(model, *batch_of("buckets", 1, 320))
+
+
+@like_the_reference(*BOTH)
+def test_gradients_of_padding(engine):
+    """Of what padding reads, wherever it stands, of tables tied or not."""
+    batch, labels = batch_of("padded", 3, 5), batch_of("labels", 3, 5).target
+    for ids in batch.source, batch.target:
+        ids[1:, 0] = ids[2, 2] = SMALL.pad_id
+    batch = Batch.of_ids(batch.source, batch.target, SMALL.pad_id)
+    for tied in WORDS_OF["tied"]:
+        for learns in True, False:
+            config = SMALL.replace(
+                tied=tied, padding_learns=learns, dropout=0.0)
+            model = engine.build(
+                "transformer", config, probe_weights(config, 3))
+            _, gradients = engine.gradients(model, *batch, labels)
+            for name in ("source_embedding.table", "target_embedding.table",
+                         "projection.kernel"):
+                if name in gradients:
+                    yield f"gradient {name}, {tied}, {learns}", gradients[name]

@@ -9,10 +9,12 @@ import pytest
 
 from parity_io.errors import InputError
 from transformer_contract.config import CHOICES
+from transformer_contract.generation import GenerationConfig
 from transformer_contract.schema import schema
 from parity import assert_parity, ports
-from parity.check import cases, covering, drawn
+from parity.check import cases, covering, drawn, search_runs
 from parity.numerics.tolerances import FLOAT64_LIMIT
+from parity_tests.support.conformance import BOTH, like_the_reference
 
 pytestmark = pytest.mark.long
 
@@ -134,3 +136,53 @@ def test_another_dtype(subject):
                     name: array.astype("float32").astype("float64")
                     for name, array in model.weights.items()}), *model.batch),
             name=model.name, limit=FLOAT64_LIMIT)
+
+
+#: The searches to which others are compared that differ in one field.
+BEAM = GenerationConfig(method="beam", beam=3, bos_id=7, eos_id=5, max_tokens=6)
+SAMPLE = BEAM.replace(method="sample", top_k=9, top_p=0.6)
+
+#: What a field of either becomes.
+OTHERS = (
+    (BEAM, {
+        "method": "greedy", "bos_id": 9, "eos_id": 11, "max_tokens": 5,
+        "beam": 2, "length_rule": "none", "alpha": 2.0, "finishing": "first",
+        "unfinished": "fallback", "min_tokens": 4, "prompt": (4,),
+        "forced_bos_id": 6, "forced_eos_id": 8, "suppress_tokens": (0, 13),
+        "begin_suppress_tokens": (0, 13), "more_eos_ids": (0, 13),
+        "no_repeat_ngram": 1, "allow_padding": True, "cached": False}),
+    (SAMPLE, {
+        "temperature": 4.0, "top_k": 2, "top_p": 1.0, "top_p_of_top_k": True,
+        "seed": 3}))
+
+
+@like_the_reference(*BOTH)
+def test_searches_after_each_other(engine):
+    """Of one model: one search, others that differ from it in one field."""
+    model = search_runs.babbling()
+    built = engine.build("transformer", model.config, dict(model.weights))
+    for usual, changes in OTHERS:
+        for field, value in {"": None, **changes, "again": None}.items():
+            settings = usual.replace(
+                **{field: value}) if field in changes else usual
+            for name, array in engine.generate(
+                    built, model.source[:6], settings).items():
+                yield f"{usual.method} {field}, {name}", array
+
+
+def test_every_field_of_a_search_is_asked():
+    """So that one that is new is among them."""
+    assert {field for _, changes in OTHERS for field in changes} == {
+        field.name for field in dataclasses.fields(GenerationConfig)}
+    engine, model = ports.engine("numpy"), search_runs.babbling()
+    built = engine.build("transformer", model.config, dict(model.weights))
+    for usual, changes in OTHERS:
+        answers = [engine.generate(
+            built, model.source[:6], usual.replace(**{field: value}))
+            for field, value in {
+                "seed": usual.seed, **changes}.items() if field != "cached"]
+        alike = [field for field, answer in zip(
+            [each for each in changes if each != "cached"], answers[1:])
+            if all(answer[name].tobytes() == array.tobytes()
+                   for name, array in answers[0].items())]
+        assert not alike

@@ -4,16 +4,19 @@ import copy
 import functools
 import importlib
 import warnings
+from unittest import mock
 
 import numpy as np
 import pytest
 
 from transformer_contract import random
+from transformer_contract.batch import Batch
 from transformer_contract.config import PRESETS, at_test_size
 from transformer_contract.generation import GenerationConfig
 from transformer_contract.training import TrainingConfig
 from transformer_contract.weights import probe_weights, select
-from parity.check import cases, golden, training_runs
+from parity import ports
+from parity.check import cases, golden, manners, training_runs
 from parity.numerics import dtypes
 from parity_tests.support.conformance import equal, refuses
 
@@ -79,6 +82,52 @@ def test_what_was_handed_in_and_out_stays(subject):
     for what, arrays in (handed | moments).items():
         for name, array in arrays.items():
             equal(f"{what} {name}", array, before[what][name])
+
+
+def failing(self, *arguments, **keywords):
+    """What stands in the place of a method. Keras reads its parameters."""
+    raise ArithmeticError
+
+
+def test_what_is_global_stays_where_a_call_fails(subject):
+    """An error amid a constructor or a call leaves nothing behind."""
+    face = importlib.import_module(subject.__package__)
+    citizen = importlib.import_module(
+        f"parity_tests.ports.citizens.{subject.NAME}")
+    config = cases.test_size("vaswani2017_base")
+    weights = probe_weights(config)
+    model = subject.build("transformer", config, weights)
+    batch = Batch.of_ids(*(cases.ids(what, 2, 4, vocab) for what, vocab in (
+        ("source", config.source_vocab), ("target", config.target_vocab))))
+    norm = ports.module_of(subject.NAME, "layer_norm").LayerNorm
+    works = {
+        "a constructor": (norm, "__init__", lambda: citizen.new(config)),
+        "create": (norm, "__init__", lambda: face.create(
+            config, dtype="float64")),
+        "build": (norm, "__init__", lambda: subject.build(
+            "transformer", config, weights)),
+        "predict": (type(model), "decode", lambda: subject.predict(
+            model, *batch)),
+        "forward": (type(model), "decode", lambda: subject.forward(
+            model, *batch)),
+        "gradients": (type(model), "decode", lambda: subject.gradients(
+            model, *batch, batch.target)),
+        "generate": (type(model), "decode", lambda: subject.generate(
+            model, batch.source, GenerationConfig(max_tokens=2))),
+        "train_step": (type(model), "decode", lambda: subject.train_step(
+            subject.trainer(model, TrainingConfig()), batch.source[None],
+            batch.target[None]))}
+    for name, (where, what, work) in works.items():
+        work()  # what a framework changes once, it has changed
+        before, answer = manners.state(subject), subject.predict(model, *batch)
+        with mock.patch.object(where, what, failing):
+            refuses(name, work, kind=ArithmeticError)
+        after = manners.state(subject)
+        for each, value in before.items():
+            if not each.endswith("random numbers"):  # they may be drawn
+                equal(f"{each} after {name} failed", after[each], value)
+        equal(f"answer after {name} failed", subject.predict(
+            model, *batch), answer)
 
 
 def only(engine, name):

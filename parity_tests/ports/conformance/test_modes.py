@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from transformer_contract.weights import probe_weights
-from parity import ports
+from parity import assert_parity, ports
 from parity.check import cases
+from parity.numerics.tolerances import FLOAT64_LIMIT
 from parity_tests.support.conformance import SMALL, batch_of, holds, quick
 
 pytestmark = pytest.mark.long
@@ -63,3 +64,26 @@ def test_second_derivatives(subject):
               f"expected one of norm {np.linalg.norm(array):.3g}, found "
               f"{np.linalg.norm(found[name]):.3g}; error {error:.1e} of the "
               f"whole, limit {NEAR}")
+
+
+@pytest.mark.parametrize("word", ("interleaved", "rotary_halves"))
+def test_compiled(subject, word):
+    """By tables of either kind, in float64, and by masks of one's own: what
+    compiles knows neither numbers of masks, nor every length."""
+    config = CONFIG.replace(positions=word, d_head=4)
+    weights, batch = probe_weights(config, 3), batch_of("compiled", 3, 6)
+    source, target = batch.source, batch.target[:, :-1]
+    source_mask = batch.source_mask & (np.arange(6) != 1)
+    target_mask = batch.target_mask[..., :-1, :-1].copy()
+    target_mask[..., :3, :3] = True
+    given = [array % config.source_vocab for array in (source, target)]
+    given += source_mask, target_mask
+    reference = ports.engine("numpy")
+    expected = reference.predict(
+        reference.build("transformer", config, weights), *given)
+    ways = importlib.import_module(
+        f"parity_tests.ports.citizens.{subject.NAME}").compiled(
+            subject.build("transformer", config, weights))
+    for way, function in ways.items():
+        assert_parity(function(*given), expected, name=f"{way}, {word}",
+                      limit=FLOAT64_LIMIT)
