@@ -17,7 +17,7 @@ import pytest
 from parity_io.errors import InputError
 from transformer_contract.shipped import ROOT
 from parity import ports
-from parity.check import compiled
+from parity import compiled
 from parity.ports import NotChecked
 from parity.commands import editing, lesson
 from parity.reading import (
