@@ -64,6 +64,16 @@ class Made:
     inside: bool = False
 
 
+def events(trace):
+    """[(when, ("input" or "output", path of the step, name), array)] of a run,
+    in the order of computation."""
+    return sorted((
+        (when, (part, step.path, name), array) for step in trace.steps
+        for when, part, arrays in ((step.began, "input", step.inputs),
+                                   (step.ended, "output", step.outputs))
+        for name, array in arrays.items()), key=lambda event: event[0])
+
+
 def earlier(trace, step, part):
     """The arrays that were there before a step began, or ended.
 
@@ -76,18 +86,11 @@ def earlier(trace, step, part):
         {hash: (array, places)}.
     """
     arrays = {}
-    events = []
-    for each in trace.steps:
-        events += [(each.began, "input", each, name, array)
-                   for name, array in each.inputs.items()]
-        events += [(each.ended, "output", each, name, array)
-                   for name, array in each.outputs.items()]
     until = step.began if part == "input" else step.ended
-    for when, what, each, name, array in sorted(
-            events, key=lambda event: event[0]):
+    for when, (what, path, name), array in events(trace):
         if when < until and is_float(array):
             arrays.setdefault(trace.hash_of(array), (array, []))[1].append(
-                (what, each.path, name))
+                (what, path, name))
     return arrays
 
 

@@ -1,34 +1,28 @@
 """Where the first NaN or infinity of a run arises, and from what operation.
 
 A NaN spreads to all that follows, so only where the first one stands says
-anything. An operation is named if it gives this array from earlier ones, with
-the NaN and infinities in the same places.
+anything. Of a live model its operations say which of them gave it, and at
+which line; of a dump that is not known.
 """
 
 import dataclasses
-import itertools
+import importlib
 
 import ml_dtypes
 import numpy as np
 
 from parity.causes.explanation import Explanation
-from parity.causes.expressions import MOST, EarlierValue, earlier, label
-from parity.causes.fit import FAMILIES, fields_of, side_of
-from parity.causes.formulas.family import exact
+from parity.causes.expressions import events
 from parity.comparison.arrays import NOT_FINITE
-from parity.numerics.distance import strict_distance
-from parity.numerics.softmax import softmax
-from parity.numerics.tolerances import model_limits
-from parity.tracing.trace import MODULE, WHOLE, is_float
+from parity.tracing.trace import WHOLE, is_float
 
 NAN, INFINITY = "NaN", "infinity"
 
 #: How the comparator begins what it says of them.
 REASONS = "NaN or infinity", "no finite element"
 
-#: How many numbers of a large array are computed at first.
-FEW = 64
-
+#: Operations that put what they are given into an array, such as a mask's -∞.
+PUTTING = {"where", "full", "put", "pad", "maximum", "minimum", "concatenate"}
 
 @dataclasses.dataclass
 class Origin:
@@ -87,17 +81,20 @@ def first_of(trace):
         if broken(array).any():
             return _given(name, f"the parameter {name}", array)
     masks = []
-    for part, step, name, array in _events(trace):
+    for _, (part, path, name), array in events(trace):
         if not broken(array).any():
             continue
+        what = part if name == part else f"{part} {name}"
+        origin = _origin(path, f"the {what} of {path}", array)
         if is_mask(array):
-            masks.append((part, step, name, array))
+            masks.append(origin)
             continue
-        if step.path == WHOLE and part == "input":
+        if path == WHOLE and part == "input":
             return _given(WHOLE, f"the model's input {name}", array)
-        origin = _named(trace, part, step, name, array)
-        return origin if origin.operation else _no_mask(trace, masks) or origin
-    return _no_mask(trace, masks)
+        return dataclasses.replace(origin, operation=operation_of(trace))
+    operation = masks and operation_of(trace)
+    return dataclasses.replace(
+        masks[0], operation=operation) if operation else None
 
 
 def told_first(rows, a, b):
@@ -113,223 +110,102 @@ def told_first(rows, a, b):
         known = [] if origin.operation or origin.given else [
             "From which operation is not identified."]
         words = f": {origin.operation}" if origin.operation else ""
+        told = origin.operation or origin.where
         explanations.append(Explanation(
             origin.path, origin.path, f"first {origin.word}",
-            origin.operation if side == "a" else "none",
-            origin.operation if side == "b" else "none",
+            told if side == "a" else "none", told if side == "b" else "none",
             f"{side}'s first {origin.word} stands in {origin.where}, "
             f"{origin.rows()}{words}.", known))
     return explanations
 
 
-def _no_mask(trace, masks):
-    """The Origin of the first -∞ that an operation gave; None without one."""
-    origins = (_named(trace, *each) for each in masks)
-    return next((each for each in origins if each.operation), None)
-
-
-def _events(trace):
-    """(part, step, name, array) of a run, in the order of computation."""
-    events = []
-    for step in trace.steps:
-        events += [(step.began, "input", step, name, array)
-                   for name, array in step.inputs.items()]
-        events += [(step.ended, "output", step, name, array)
-                   for name, array in step.outputs.items()]
-    return [event[1:] for event in sorted(events, key=lambda one: one[0])]
-
-
-def _origin(path, where, array, operation=""):
+def _origin(path, where, array):
     word = NAN if np.isnan(array).any() else INFINITY
-    return Origin(path, where, word, array, operation)
+    return Origin(path, where, word, array)
 
 
 def _given(path, where, array):
     return dataclasses.replace(_origin(path, where, array), given=True)
 
 
-def _named(trace, part, step, name, array):
-    """The Origin at an input or an output of a step, with its operation."""
-    where = (f"the {part} of {step.path}" if name == part else
-             f"the {part} {name} of {step.path}")
-    words = set()
-    if part == "output" and step.source == MODULE:
-        words = set(_of_module(trace, step, name, array))
-    words = words or set(_of_values(trace, part, step, array))
-    return _origin(step.path, where, array,
-                   words.pop() if len(words) == 1 else "")
+# The operation
+
+def operation_of(trace):
+    """What gave the first NaN or infinity of a live model, and where, in
+    words; "" if that is not known."""
+    if trace.given is None:
+        return ""
+    try:
+        runner = importlib.import_module(
+            f"parity.operations.{trace.framework}").Runner(*trace.given)
+        operation = _arising(runner.run(
+            keep=lambda value: any(value.signature.special)))
+        if operation is None:
+            return ""
+        program = runner.run(keep=lambda value: value.number in (
+            *operation.operands, *operation.results))
+    except Exception:  # a foreign model may refuse
+        return ""
+    with np.errstate(all="ignore"):
+        words = _in_words(operation, *(
+            [np.asarray(program.values[each].array) for each in some]
+            for some in (operation.operands, operation.results)))
+    place = f" at {operation.place}" if operation.place.file else ""
+    return f"{words} ({operation.name}{place})"
 
 
-def gives(numbers, array):
-    """Whether numbers in float64 are those of an array, NaN and all.
+def _arising(program):
+    """The operation that gives the first NaN or infinity, else the first -∞
+    that no mask puts there; or None.
 
-    What its dtype cannot hold is infinite in it.
+    Args:
+        program: a Program with the arrays that hold any.
     """
-    if numbers.shape != array.shape:
-        return False
-    largest = float(ml_dtypes.finfo(array.dtype).max)
-    numbers = np.where(
-        np.abs(numbers) > largest, np.sign(numbers) * np.inf, numbers)
-    target, finite = exact(array), np.isfinite(array)
-    if not np.array_equal(numbers[~finite], target[~finite], equal_nan=True):
-        return False
-    limit = model_limits(array.dtype.name)[1]
-    return not finite.any() or strict_distance(
-        numbers[finite], target[finite]) <= limit
+    bad = {value.number: value.array for value in program.values
+           if value.array is not None and broken(value.array).any()}
+    low = None
+    for operation in program.operations:
+        had = [bad[each] for each in operation.operands if each in bad and (
+            operation.name in PUTTING or bad[each].size > 1)]
+        made = [bad[each] for each in operation.results if each in bad]
+        if not made or any(np.isnan(each).any() for each in had) or had and (
+                not np.isnan(made[0]).any()):
+            continue
+        if not is_mask(made[0]):
+            return _source(program, bad, operation)
+        low = low or operation
+    return low
 
 
-def _overflow(array):
-    return (f"overflow in {array.dtype.name}, whose largest number is "
-            f"{float(ml_dtypes.finfo(array.dtype).max):.3g}")
+def _source(program, bad, operation):
+    """The operation that gave what one makes a NaN of, if one did."""
+    earlier, makers = operation, [operation]
+    while makers:
+        earlier = makers[0]
+        makers = [maker for each in earlier.operands if each in bad
+                  and (maker := program.maker(each)) is not None]
+    return operation if any(each in bad for each in earlier.operands) else (
+        earlier)
 
 
-def _of_module(trace, step, name, array):
-    """Yield what a module's formula says of its own NaN or infinity."""
-    side = side_of(trace, step.path, name)
-    del side.seen[1:]
-    seen = side.seen[0]
-    if any(broken(value).any() for value in step.inputs.values()):
-        return
-    for family in FAMILIES:
-        for parameters in family.readings(side):
-            settings = {field: values[0] for field, values in fields_of(
-                family, side, parameters).items()}
-            try:
-                result = family.compute(seen, parameters, settings)
-            except (ValueError, IndexError, TypeError):
-                continue
-            if gives(result, array):
-                finite = np.isfinite(result).all()
-                yield (_overflow(array) if finite else
-                       "0/0, as the variance and ε are 0"
-                       if family.name == "norm" else "")
-                return
-
-
-def _of_values(trace, part, step, array):
-    """Yield the operation on earlier values that gives an array."""
-    before = [EarlierValue(exact(value), places) for value, places in earlier(
-        trace, step, part).values() if value.shape == array.shape][-MOST:]
-    for count, operations in ((1, UNARY), (2, BINARY)):
-        for values in itertools.product(before, repeat=count):
-            for make in operations:
-                match, word = _made(make, array, [v.array for v in values])
-                if match:
-                    names = dict.fromkeys(map(label, values))
-                    yield f"{word} ({', and '.join(names)})"
-                    return
-
-
-def _made(make, array, arguments):
-    """Whether an operation gives an array, and the words for what is broken.
-
-    Of a large array only some numbers are computed at first.
-    """
-    if make not in ALONG and array.size > 4 * FEW:
-        bad = np.flatnonzero(broken(array))
-        some = np.unique(np.concatenate([
-            bad[:FEW], np.linspace(0, array.size - 1, FEW).astype(int)]))
-        if not gives(make(*(x.reshape(-1)[some] for x in arguments))[0],
-                     array.reshape(-1)[some]):
-            return False, ""
-    result, word = make(*arguments)
-    finite = all(np.isfinite(x).all() for x in arguments)
-    bad = ~np.isfinite(result)
-    older = any(np.array_equal(
-        np.broadcast_to(x, bad.shape)[bad], result[bad], equal_nan=True)
-        for x in arguments) and bad.any()
-    if not (word or finite) or older or not gives(result, array):
-        return False, ""  # what is broken was broken before
-    return True, word or _overflow(array)
-
-
-# Operations: (result, what gave NaN or infinity; "" is overflow)
-
-def _logarithm(x):
-    return np.log(x), "log of a negative number" if (x < 0).any() else "log 0"
-
-
-def _root(x):
-    return np.sqrt(x), "root of a negative number"
-
-
-def _inverse_root(x):
-    return 1 / np.sqrt(x), (
-        "root of a negative number" if (x < 0).any() else "1/√0")
-
-
-def _reciprocal(x):
-    return 1 / x, "1/0"
-
-
-def _by_zero(x):
-    return x / 0, "0/0, or 0 · ∞" if (x == 0).any() else (
-        "a division by 0, or a product with ∞")
-
-
-def _share(x):
-    return x / x.sum(-1, keepdims=True) if x.ndim else x, _quotient_word(
-        x, x.sum(-1, keepdims=True) if x.ndim else x)
-
-
-def _standardised(x):
-    c = x - x.mean(-1, keepdims=True) if x.ndim else x
-    std = np.sqrt((c * c).mean(-1, keepdims=True)) if x.ndim else x
-    return c / std, _quotient_word(c, std)
-
-
-def _length(x):
-    norm = np.sqrt((x * x).sum(-1, keepdims=True)) if x.ndim else x
-    return x / norm, _quotient_word(x, norm)
-
-
-def _softmax(x):
-    whole = x.ndim and (x == -np.inf).all(-1).any()
-    return softmax(x) if x.ndim else x, (
-        "∞ - ∞: softmax of a row that is fully masked" if whole else "∞ - ∞")
-
-
-def _exponential(x):
-    return np.exp(x), ""
-
-
-def _square(x):
-    return x * x, ""
-
-
-def _same(x):
-    return x, ""
-
-
-def _quotient_word(x, y):
-    zero = (y == 0)
-    if not zero.any():
-        return "∞/∞" if np.isinf(y).any() else ""
-    return "0/0" if (np.broadcast_to(zero, x.shape) & (x == 0)).any() else (
-        "a division by 0")
-
-
-def _quotient(x, y):
-    return x / y, _quotient_word(x, y)
-
-
-def _difference(x, y):
-    both = np.isinf(x) & np.isinf(y)
-    return x - y, "∞ - ∞" if both.any() else ""
-
-
-def _sum(x, y):
-    both = np.isinf(x) & np.isinf(y)
-    return x + y, "∞ - ∞" if both.any() else ""
-
-
-def _product(x, y):
-    either = np.isinf(x) & (y == 0) | np.isinf(y) & (x == 0)
-    return x * y, "0 · ∞" if either.any() else ""
-
-
-#: Those that compute along rows.
-ALONG = _share, _length, _standardised, _softmax
-UNARY = (_same, _logarithm, _root, _inverse_root, _reciprocal, _by_zero,
-         *ALONG, _exponential, _square)
-BINARY = _quotient, _difference, _sum, _product
+def _in_words(operation, operands, results):
+    """What an operation did that gives NaN or infinity, in words."""
+    x, y = (*operands, 0.0, 0.0)[:2]
+    for each in operands:
+        if each.size == 1 and not np.isfinite(each).all():
+            return f"{'NaN' if np.isnan(each).any() else '∞'} in the program"
+    if operation.name in ("log", "log1p"):
+        return "log of a negative number" if (x < 0).any() else "log 0"
+    if operation.name in ("sqrt", "rsqrt", "power") and (x <= 0).any():
+        return "root of a negative number" if (x < 0).any() else "1/√0"
+    if operation.name == "reciprocal":
+        return "1/0"
+    if operation.name == "divide" and (y == 0).any():
+        zero = (np.broadcast_to(y, results[0].shape) == 0) & (x == 0)
+        return "0/0" if zero.any() else "a division by 0"
+    if any(np.isinf(each).any() for each in operands):
+        return {"divide": "∞/∞", "multiply": "0 · ∞",
+                "matmul": "0 · ∞, or ∞ - ∞"}.get(operation.name, "∞ - ∞")
+    dtype = results[0].dtype
+    return (f"overflow in {dtype.name}, whose largest number is "
+            f"{float(ml_dtypes.finfo(dtype).max):.3g}")

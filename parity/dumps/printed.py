@@ -95,7 +95,7 @@ def _cut(trace, other):
                 step, path=step.path + LAST_ROW, inputs={}, outputs=last),
                 known, shapes))
     return dataclasses.replace(trace, steps=steps, printed=known,
-                               _rerun=None, _hashes={})
+                               _rerun=None, _hashes={}, given=None)
 
 
 def _last_rows(arrays, shapes):

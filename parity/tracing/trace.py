@@ -97,6 +97,7 @@ class Trace:
         raw: what its inputs were made of; see parity.inputs.raw.
         gives: whether it says what the model gave.
         ordered: whether its steps are known to be in order.
+        given: the model, its inputs and keywords, of a live one.
         resolution: up to what its numbers are known: (absolute, relative).
     """
 
@@ -121,10 +122,11 @@ class Trace:
     raw: dict = dataclasses.field(default_factory=dict)
     gives: bool = True
     ordered: bool = True
+    given: tuple | None = dataclasses.field(default=None, repr=False)
 
     def __getstate__(self):
         """What is copied or pickled: all but the model, so it is not live."""
-        return vars(self) | {"_rerun": None, "_hashes": {}}
+        return vars(self) | {"_rerun": None, "_hashes": {}, "given": None}
 
     def hash_of(self, array):
         """array_digest of one of the trace's arrays, computed once."""
@@ -327,7 +329,9 @@ def trace(model: Any, *inputs: Any, gradients: Callable | None = None,
         raise InputError(
             "gradients must be a function of the model's output that returns "
             f"the loss, not a {type(gradients).__name__}.")
-    return _captured(model, inputs, keywords, gradients)
+    made = _captured(model, inputs, keywords, gradients)
+    made.given = model, inputs, keywords
+    return made
 
 
 def trace_alone(model, *inputs, **keywords):
