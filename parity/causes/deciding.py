@@ -163,39 +163,56 @@ def _by_operations(comparison, a, b, one, two):
     if not alignment.outputs:
         explain(comparison, a, b)
         return
+    alignment, edits = _with_same_tables(
+        comparison, alignment, two, near) if small else (alignment, {})
+    if unlike := [*_unlike(*programs)]:
+        comparison.decided = DIVERGENCE
+        comparison.notes = [*unlike, *comparison.notes]
+    elif alignment.different:
+        if not small:
+            programs = [runner.run(exact=True) for runner in (one, two)]
+        _find_faults(comparison, a, b, one, two, FaultSearch(
+            programs[0], lambda edits: two.run(exact=True, edits=edits), near,
+            edits).find())
+    elif not comparison.left_out:  # else what both give agrees, and is not all
+        _agree(comparison, alignment, programs)
+
+
+def _with_same_tables(comparison, alignment, two, near):
+    """The Alignment, and the edits with which b has a's tables where these are
+    the same but for float32."""
     edits = {}
-    while alignment.different and small:
+    while alignment.different:
         more = _same_tables(comparison, alignment)
         if more.keys() <= edits.keys():
             break
         edits |= more
-        alignment = Alignment(programs[0], two.run(
+        alignment = Alignment(alignment.a, two.run(
             exact=True, edits=edits), near)
-    if unlike := list(_unlike(*programs)):
-        comparison.decided = DIVERGENCE
-        comparison.notes = [*unlike, *comparison.notes]
-        return
-    if not alignment.different and comparison.left_out:
-        return  # what both give agrees, and is not all: it is incomplete
-    if not alignment.different:
-        comparison.corrected = (
-            "With nothing shorter than float64 inside, the outputs agree to "
-            f"{number(max(errors(alignment), default=0.0))}.")
-        comparison.explanations = _shorter(comparison, *programs)
-        comparison.decided = (
-            MATCH if comparison.outputs_agree else
-            DIVERGENCE if comparison.explanations else FLOAT32)
-        return
+    return alignment, edits
+
+
+def _agree(comparison, alignment, programs):
+    """Say of two models that agree with nothing shorter than float64 inside
+    what they are to each other as they are."""
+    comparison.corrected = (
+        "With nothing shorter than float64 inside, the outputs agree to "
+        f"{number(max(errors(alignment), default=0.0))}.")
+    comparison.explanations = _shorter(comparison, *programs)
+    comparison.decided = (
+        MATCH if comparison.outputs_agree else
+        DIVERGENCE if comparison.explanations else FLOAT32)
+
+
+def _find_faults(comparison, a, b, one, two, outcome):
+    """Tell what a search found, and by modules what it did not."""
     comparison.decided = DIVERGENCE
-    if not small:
-        programs = [runner.run(exact=True) for runner in (one, two)]
-    outcome = FaultSearch(programs[0], lambda edits: two.run(
-        exact=True, edits=edits), near, edits).find()
-    told = explanations(outcome, {
-        "a": functools.partial(_built, one), "b": functools.partial(
-            _built, two)}, functools.partial(_begins, two), {
-        "a": functools.partial(_made_at, one),
-        "b": functools.partial(_made_at, two)})
+
+    def of_both(function):
+        return {"a": functools.partial(function, one),
+                "b": functools.partial(function, two)}
+    told = explanations(outcome, of_both(_built), functools.partial(
+        _begins, two), of_both(_made_at))
     if not outcome.corrected:
         told += _others(comparison, a, b, told)
     comparison.explanations = told

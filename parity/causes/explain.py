@@ -216,29 +216,24 @@ class Explaining:
 
         Returns whether that is known, also where it is the same in both.
         """
-        steps = self.a.step(row.a), self.b.step(row.b)
-        part, arrays = row.part, self.arrays(row)
+        steps, arrays = (self.a.step(row.a), self.b.step(row.b)), (
+            self.arrays(row))
         if arrays[0].dtype.kind in "iu" and arrays[1].dtype.kind in "iu":
             return self.whole(row, arrays)
         key = self.key(row)
         if key in self.seen:
             return True
-        if part == INPUT and (each := masked(row, *arrays)):
+        if row.part == INPUT and (each := masked(row, *arrays)):
             self.seen.add(key)
             self.findings.add([each])
             return True
-        expressions = [made_of(trace, step, part, name,
-                               model_limits(array.dtype.name)[1])
+        expressions = [self.expression(trace, step, row.part, name, array)
                        for trace, step, name, array in zip(
                            (self.a, self.b), steps, (row.a_name, row.b_name),
                            arrays)]
-        expressions = [self.joins.opened(each, trace,
-                                         model_limits(array.dtype.name)[1])
-                       for each, trace, array in zip(
-                           expressions, (self.a, self.b), arrays)]
         if None in expressions:
             near = []
-            if part == INPUT and self.core(pair, row, steps, arrays, near):
+            if row.part == INPUT and self.core(pair, row, steps, arrays, near):
                 return True
             self.known = [*near, *(
                 f"It is {in_words(each)} in {side}." if each else
@@ -251,14 +246,24 @@ class Explaining:
             self.known = [f"It is {in_words(each)} in {side}."
                           for each, side in zip(expressions, "ab")]
             return self.fused(pair, expressions, arrays)
-        before = self.findings.explanations
+        return self.joined(row, difference, expressions, arrays)
+
+    def expression(self, trace, step, part, name, array):
+        """How an input or output of a step is made; None if not known."""
+        limit = model_limits(array.dtype.name)[1]
+        return self.joins.opened(
+            made_of(trace, step, part, name, limit), trace, limit)
+
+    def joined(self, row, difference, expressions, arrays):
+        """Tell a difference of two expressions, if there is one; whether that
+        accounts for the row."""
+        norms = [each for each in self.findings.explanations
+                 if each.cause == NORM]
         if difference and difference.cause == NORM and any(
-                each.cause == NORM and each.in_a != difference.in_a
-                for each in before):
+                each.in_a != difference.in_a for each in norms):
             return False
-        self.seen.add(key)
-        if difference and not (difference.cause in GUESSED and any(
-                each.cause == NORM for each in before)):
+        self.seen.add(self.key(row))
+        if difference and not (norms and difference.cause in GUESSED):
             self.tell(row, difference, expressions, strict_distance(
                 arrays[1].astype(np.float64), arrays[0].astype(np.float64)))
         return True

@@ -273,18 +273,10 @@ def fits(family, side, base=None, narrow=None):
         The Fits, and the nearest of what was tried: settings that others
         change are nearer only if they are clearly so. None without any.
     """
-    matches, most, nearest = [], 2, None
-    if side.seen[0].output.size > LARGE:
-        most = 1
+    matches, nearest = [], None
+    most = 1 if side.seen[0].output.size > LARGE else 2
     for parameters in family.readings(side):
-        fields = fields_of(family, side, parameters)
-        start = {name: values[0] for name, values in fields.items()}
-        start |= {name: value for name, value in (base or {}).items()
-                  if name in fields and not family.is_own(name)}
-        start |= {NARROW: narrow} if narrow else {}
-        for name, value in start.items():
-            fields[name] = [value, *(v for v in fields.get(name, ())
-                                     if v != value)]
+        start, fields = begun(family, side, parameters, base, narrow)
         for count in range(most + 1):
             if matches and count > len(matches[0].changed):
                 break
@@ -293,10 +285,7 @@ def fits(family, side, base=None, narrow=None):
                 error = misfit(family, side, parameters, settings, 1.0)
                 each = Fit(family, parameters, settings, error * side.limit,
                            names)
-                if nearest is None or each.error * (
-                        CLEARLY if len(names) > len(nearest.changed) else 1
-                        ) < nearest.error:
-                    nearest = each
+                nearest = nearer(nearest, each)
                 if error <= 1:
                     here.append(each)
             if here:
@@ -305,6 +294,26 @@ def fits(family, side, base=None, narrow=None):
                 matches += here
                 break
     return matches, nearest
+
+
+def begun(family, side, parameters, base, narrow):
+    """The settings to begin with, and {setting: values}, those first."""
+    fields = fields_of(family, side, parameters)
+    start = {name: values[0] for name, values in fields.items()}
+    start |= {name: value for name, value in (base or {}).items()
+              if name in fields and not family.is_own(name)}
+    start |= {NARROW: narrow} if narrow else {}
+    return start, fields | {
+        name: [value, *(v for v in fields.get(name, ()) if v != value)]
+        for name, value in start.items()}
+
+
+def nearer(best, each):
+    """The one of two Fits that is nearer, by far where it changes more."""
+    if best is None:
+        return each
+    far = CLEARLY if len(each.changed) > len(best.changed) else 1
+    return each if each.error * far < best.error else best
 
 
 # How two Fits differ

@@ -46,16 +46,9 @@ def finish(comparison, one, two):
 def _first_lost(foreign, one):
     """An Explanation with the first step of a that an exported model, of which
     the inner outputs are seen, computes nowhere."""
-    last, lost = None, "(model)"
-    run = trace(one.model, *one.inputs, **one.keywords)
-    made = []
-    for step in sorted(run.steps, key=lambda step: step.ended):
-        arrays = [array for array in step.outputs.values()
-                  if is_float(array) and array.size > 1]
-        made.append((step, arrays, [next((
-            name for name, inner in foreign.inner
-            if least_distance(inner, array.astype(inner.dtype)) <= INNER), None)
-            for array in arrays]))
+    last, lost = "", "(model)"
+    made = [*_computed(foreign, trace(
+        one.model, *one.inputs, **one.keywords))]
     right = [array for step, _, names in made if names and None not in names
              for array in step.inputs.values()]
     for step, arrays, names in made:
@@ -64,13 +57,25 @@ def _first_lost(foreign, one):
                 for read in right) for array in arrays):
             lost = step.path
             break  # another, that is fused with what reads it, is right
-        last = (step.path, names[-1]) if names and None not in names else last
-    after = "" if last is None else (
-        f" The last that it has is {last[0]}'s, by operation {last[1]}.")
+        if names and None not in names:
+            last = (f"The last that it has is {step.path}'s, by operation "
+                    f"{names[-1]}.")
     return Explanation(
-        lost, "(model)", UNIDENTIFIED, known=[after.strip()] if after else [],
+        lost, "(model)", UNIDENTIFIED, known=[last] if last else [],
         sentence=f"What {lost} of a makes is the first that the "
                  f"{foreign.kind} computes nowhere.")
+
+
+def _computed(foreign, run):
+    """Yield (step, its arrays, which inner output of an exported model each
+    is, or None)."""
+    for step in sorted(run.steps, key=lambda step: step.ended):
+        arrays = [array for array in step.outputs.values()
+                  if is_float(array) and array.size > 1]
+        yield step, arrays, [next((
+            name for name, inner in foreign.inner if least_distance(
+                inner, array.astype(inner.dtype)) <= INNER), None)
+            for array in arrays]
 
 
 def _at_first(explanation, one, two):

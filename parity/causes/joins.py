@@ -8,7 +8,8 @@ import numpy as np
 from parity.causes import fit
 from parity.causes.cause import OTHER, PRECISION
 from parity.causes.cut_tables import first_positions
-from parity.causes.expressions import MOST, Made, in_words, made_of
+from parity.causes.expressions import (
+    MOST, Made, events, in_words, made_of)
 from parity.causes.formulas.attention import UNCAPPED
 from parity.causes.formulas.family import Sized, exact
 from parity.causes.formulas.tables import sinusoid_settings
@@ -90,6 +91,80 @@ def worded(name, value, expression):
     if "factor" in name:
         return Sized.word_of(value, expression.sources[0].array.shape[-1])
     return value
+
+
+def of_gate(mine, other, first_is_first):
+    """What two products, or a product and a sum, of a gate differ in; None if
+    in nothing that is the gate's."""
+    forms = {mine.form, other.form}
+    if forms == {"product"} and "none" not in (mine.what, other.what) and (
+            not first_is_first):
+        return told("gate", "as it is", "exchanged")
+    if forms == {"product", "activated sum"} and first_is_first and (
+            mine.what == other.what):
+        return told("gate", *("multiplied" if each.form == "product"
+                              else "added" for each in (mine, other)))
+    return None
+
+
+def of_positions(mine, other):
+    """What two sums with sinusoids differ in."""
+    off = [name for name, value in mine.what.items()
+           if not same_value(value, other.what[name])]
+    settings = [{name: worded(name, each.what[name], each) for name in off}
+                for each in (mine, other)]
+    if not off:
+        return None
+    if len(off) == 1:
+        return Told(off[0], *(str(each.what[off[0]])
+                              for each in (mine, other)), *settings)
+    # Two at once are too many to be told in a word.
+    return Told("positions", *("; ".join(
+        f"{name} {each.what[name]}" for name in off)
+        for each in (mine, other)), *settings)
+
+
+def are_twins(mine, other):
+    """Whether two activations give the same."""
+    return mine.form == other.form in ACTIVATED and (
+        mine.what in other.twins or other.what in mine.twins)
+
+
+def are_activated(mine, other):
+    """Whether it is activations that two differ in, or that one lacks."""
+    forms = {mine.form, other.form}
+    return forms in ({"product"}, {"activated sum"}) or (
+        forms <= {"sum", "function"} and len(mine.sources) == 1
+        and mine.sources[0].array.min() < 0)
+
+
+def of_activation(mine, other):
+    """What two activations are, or that there is none."""
+    names = [["none"] if each.form == "sum" else
+             [str(each.what), *map(str, each.twins)] for each in (mine, other)]
+    return Told("activation", *map(" or ".join, names), *(
+        {"activation": each[0]} for each in names))
+
+
+def of_factor(mine, other, limit):
+    """Which factors two values have; None if these are the same."""
+    one, two = (1.0 if each.what == "" else each.what
+                for each in (mine, other))
+    if abs(one - two) <= 4 * limit * abs(one):
+        return None
+    return Told("factor", *apart(one, two), *(
+        {"factor": worded("factor", factor, each)}
+        for factor, each in ((one, mine), (two, other))))
+
+
+def of_cap(mine, other):
+    """Which caps two values have; None if these are the same."""
+    caps = [each.what if each.form == "cap" else UNCAPPED
+            for each in (mine, other)]
+    if same_value(*caps):
+        return None
+    return Told("soft cap", *map(worded_cap, caps), *(
+        {"soft cap": cap} for cap in caps))
 
 
 class Joins:
@@ -221,14 +296,10 @@ class Joins:
     def around(pre, first, limit):
         """Whether what a norm was given is added to what came of it."""
         inputs = [exact(array) for array in first.inputs.values()]
-        later = [(each, part, name, array) for each in pre.steps
-                 for part, arrays in (("input", each.inputs),
-                                      ("output", each.outputs))
-                 for name, array in arrays.items()
-                 if (each.began if part == "input" else each.ended)
-                 > first.ended and array.shape == inputs[0].shape]
-        for each, part, name, _ in later[:MOST]:
-            expression = made_of(pre, each, part, name, limit)
+        later = [place for when, place, array in events(pre)
+                 if when > first.ended and array.shape == inputs[0].shape]
+        for part, path, name in later[:MOST]:
+            expression = made_of(pre, pre.step(path), part, name, limit)
             if (expression is None or expression.form != "sum"
                     or len(expression.sources) != 2):
                 continue
@@ -256,28 +327,32 @@ class Joins:
                 left.remove(twin)
         if not gone and not left:
             return self.alike(mine, other, limit)
-        forms = {mine.form, other.form}
-        if forms == {"sum"} and not mine.what and not other.what:
-            if len(mine.sources) > len(other.sources) and not left:
-                return (self.moved(step, self.b, limit)
-                        or told(self.added(mine, gone, self.a), "there",
-                                "missing"))
-            if len(other.sources) > len(mine.sources) and not gone:
-                return (self.moved(step, self.a, limit)
-                        or told(self.added(other, left, self.b), "missing",
-                                "there"))
-            if len(gone) == len(left) == 1:
-                difference = self.between(gone[0], left[0], limit,
-                                          len(mine.sources) == 1)
-                if difference:
-                    return difference
-                firsts = first_positions(
-                    (self.a, self.b), (gone[0], left[0]),
-                    self.names.parameters)
-                if firsts and firsts[0] != firsts[1]:
-                    return Told("first position", *map(str, firsts), *(
-                        {"first position": first} for first in firsts))
-        return self.elsewhere(mine, other, gone, left)
+        return (mine.form == other.form == "sum"
+                and not mine.what and not other.what
+                and self.of_sums(mine, other, gone, left, step, limit)
+                or self.elsewhere(mine, other, gone, left))
+
+    def of_sums(self, mine, other, gone, left, step, limit):
+        """How two sums differ of which a's alone has the values ``gone``, and
+        b's alone those ``left``; None where that cannot be told."""
+        if len(mine.sources) > len(other.sources) and not left:
+            return (self.moved(step, self.b, limit)
+                    or told(self.added(mine, gone, self.a), "there",
+                            "missing"))
+        if len(other.sources) > len(mine.sources) and not gone:
+            return (self.moved(step, self.a, limit)
+                    or told(self.added(other, left, self.b), "missing",
+                            "there"))
+        if not len(gone) == len(left) == 1:
+            return None
+        if difference := self.between(gone[0], left[0], limit,
+                                      len(mine.sources) == 1):
+            return difference
+        firsts = first_positions((self.a, self.b), (gone[0], left[0]),
+                                 self.names.parameters)
+        return Told("first position", *map(str, firsts), *(
+            {"first position": first} for first in firsts)) if (
+            firsts and firsts[0] != firsts[1]) else None
 
     def elsewhere(self, mine, other, gone, left):
         """That a value is made of others, where each has a counterpart.
@@ -322,64 +397,28 @@ class Joins:
 
     def alike(self, mine, other, limit):
         """The difference of two Mades of the same sources."""
-        if mine.form == other.form == "product" and "none" not in (
-                mine.what, other.what) and not self.same(
-                    mine.sources[0], other.sources[0]):
-            return told("gate", "as it is", "exchanged")
-        if {mine.form, other.form} == {"product", "activated sum"} and (
-                mine.what == other.what
-                and self.same(mine.sources[0], other.sources[0])):
-            return told("gate", *("multiplied" if each.form == "product"
-                                  else "added" for each in (mine, other)))
+        forms = {mine.form, other.form}
+        first_is_first = self.same(mine.sources[0], other.sources[0])
+        if gate := of_gate(mine, other, first_is_first):
+            return gate
         if (mine.form, mine.what) == (other.form, other.what):
             return None if mine.inside == other.inside else told(PRECISION, *(
                 "in float32" if each.inside else "in float64"
                 for each in (mine, other)))
-        forms = {mine.form, other.form}
         if forms == {"positions"}:
-            # Two at once are too many to be told in a word.
-            off = [name for name, value in mine.what.items()
-                   if not same_value(value, other.what[name])]
-            settings = [{name: worded(name, expression.what[name], expression)
-                         for name in off} for expression in (mine, other)]
-            if len(off) < 2:
-                return next((Told(name, str(mine.what[name]), str(
-                    other.what[name]), *settings) for name in off), None)
-            return Told("positions", *("; ".join(
-                f"{name} {expression.what[name]}" for name in off)
-                for expression in (mine, other)), *settings)
-        if len(forms) == 1 and forms <= {*ACTIVATED} and (
-                mine.what in other.twins or other.what in mine.twins):
+            return of_positions(mine, other)
+        if are_twins(mine, other):
             return None
-        if (forms <= {"sum", "function"} and len(mine.sources) == 1
-                and mine.sources[0].array.min() < 0
-                or forms in ({"product"}, {"activated sum"})):
-            names = [["none"] if expression.form == "sum" else
-                     [str(expression.what), *map(str, expression.twins)]
-                     for expression in (mine, other)]
-            return Told("activation", *(" or ".join(each) for each in names),
-                        *({"activation": each[0]} for each in names))
-        if forms <= {"sum", "factor"} and not (
-                mine.what and other.what
-                and not self.same(mine.sources[0], other.sources[0])):
-            one, two = (1.0 if expression.what == "" else expression.what
-                        for expression in (mine, other))
-            if abs(one - two) <= 4 * limit * abs(one):
-                return None
-            return Told("factor", *apart(one, two), *(
-                {"factor": worded("factor", factor, each)}
-                for factor, each in ((one, mine), (two, other))))
-        if "cap" in forms and forms <= {"cap", "sum"}:
-            caps = [each.what if each.form == "cap" else UNCAPPED
-                    for each in (mine, other)]
-            if same_value(*caps):
-                return None
-            return Told("soft cap", *map(worded_cap, caps), *(
-                {"soft cap": cap} for cap in caps))
-        if "dropped" in forms and forms <= {"sum", "dropped"}:
-            return told("dropout", *(
-                "on" if expression.form == "dropped" else "off"
-                for expression in (mine, other)))
+        if are_activated(mine, other):
+            return of_activation(mine, other)
+        if forms <= {"sum", "factor"} and (
+                first_is_first or not (mine.what and other.what)):
+            return of_factor(mine, other, limit)
+        if forms in ({"cap"}, {"cap", "sum"}):
+            return of_cap(mine, other)
+        if forms in ({"dropped"}, {"dropped", "sum"}):
+            return told("dropout", *("on" if each.form == "dropped" else "off"
+                                     for each in (mine, other)))
         return UNSURE
 
     def between(self, mine, other, limit, alone):
@@ -412,17 +451,10 @@ class Joins:
     def fed(self, step, value, trace):
         """Whether a step was given the counterpart of the other's Value."""
         hashes = {trace.hash_of(array) for array in step.inputs.values()}
-        for each in trace.steps:
-            for what, arrays in (("input", each.inputs),
-                                 ("output", each.outputs)):
-                for name, array in arrays.items():
-                    if trace.hash_of(array) not in hashes:
-                        continue
-                    place = what, each.path, name
-                    if trace is self.b:
-                        if self.places.get(place) in value.places:
-                            return True
-                    elif any(self.places.get(other) == place
-                             for other in value.places):
-                        return True
-        return False
+        places = {place for _, place, array in events(trace)
+                  if trace.hash_of(array) in hashes}
+        if trace is self.b:
+            return any(self.places.get(place) in value.places
+                       for place in places)
+        return any(self.places.get(other) in places
+                   for other in value.places)

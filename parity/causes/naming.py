@@ -301,14 +301,18 @@ def _of_parameters(this):
 def _of_steps(this):
     """What the steps of both are, where these have names that differ; or
     ()."""
-    both = ((this.one, "a", this.trial.value_a),
-            (this.two, "b", this.trial.value_b))
-    steps = [roles.between(skeleton, value, this.shared(side))
-             for skeleton, side, value in both]
-    words = [roles.of_step(skeleton, each)
-             for (skeleton, *_), each in zip(both, steps)]
-    over = [roles.summed(skeleton, each)
-            for (skeleton, *_), each in zip(both, steps)]
+    skeletons = this.one, this.two
+    steps = [roles.between(this.skeleton(side), getattr(
+        this.trial, f"value_{side}"), this.shared(side)) for side in "ab"]
+    return (_of_named(skeletons, steps) or slices.of_slices(this, steps)
+            or _setting_of(this, steps) or _spacing(steps)
+            or _of_order(this, skeletons, steps))
+
+
+def _of_named(skeletons, steps):
+    """Two norms of other sizes, or two activations; or ()."""
+    words, over = ([*map(function, skeletons, steps)]
+                   for function in (roles.of_step, roles.summed))
     if words == ["norm", "norm"] and None not in over and over[0] != over[1]:
         return "norm", *(f"over {count} numbers" for count in over)
     if {*words} <= ACTIVATIONS:
@@ -316,21 +320,22 @@ def _of_steps(this):
                  else word for word, each in zip(words, steps)]
         if words[0] != words[1]:
             return "activation", *words
-    if setting := (slices.of_slices(this, steps) or _setting_of(this, steps)
-                   or _spacing(steps)):
-        return setting
+    return ()
+
+
+def _of_order(this, skeletons, steps):
+    """The same steps with another number, or in another order; or ()."""
     orders = [[each for each in sorted(some, key=lambda each: each.number)
                if not is_view(each)] for some in steps]
     names = [[each.name for each in some] for some in orders]
-    if sorted(names[0]) == sorted(names[1]) and (
-            other := _constant_of(this, orders)):
+    if sorted(names[0]) != sorted(names[1]):
+        return ()
+    if other := _constant_of(this, orders):
         return other
-    if sorted(names[0]) == sorted(names[1]) and names[0] != names[1]:
-        done = [roles.in_turn(skeleton, some)
-                for (skeleton, *_), some in zip(both, orders)]
-        if done[0] != done[1]:
-            return "order of steps", *(", then ".join(each) for each in done)
-    return ()
+    done = [*map(roles.in_turn, skeletons, orders)] if (
+        names[0] != names[1]) else []
+    return ("order of steps", *(", then ".join(each) for each in done)) if (
+        done and done[0] != done[1]) else ()
 
 
 def _constant_of(this, steps):

@@ -1,9 +1,43 @@
 """How parts are told that two models take otherwise of one value."""
 
 import itertools
+import typing
 
 from parity.numerics.words import listed
 from parity.operations.align import is_view
+
+
+class Taken(typing.NamedTuple):
+    """What some operations take of a value by slices, and what they do else.
+
+    Attributes:
+        rest: the names of those that are no slices.
+        roots: the values that are cut.
+        axes: along which.
+        forms: whether by sizes, and by which step.
+        parts: the places of each part.
+    """
+
+    rest: list
+    roots: set
+    axes: set
+    forms: set
+    parts: list
+
+
+def _taken(this, side, steps):
+    """What a side's operations take."""
+    program, skeleton = getattr(this, side), this.skeleton(side)
+    slices = [each for each in steps if each.name == "slice"]
+    settings = [counted(program, each) for each in slices]
+    return Taken(
+        sorted(each.name for each in steps
+               if each.name != "slice" and not is_view(each)),
+        {root for each in slices
+         for root in skeleton.arrays(each).values()},
+        {each.get("axis") for each in settings},
+        {("sizes" in each, each.get("step")) for each in settings},
+        sorted({part for each in slices for part in _parts(program, each)}))
 
 
 def of_slices(this, steps):
@@ -12,28 +46,15 @@ def of_slices(this, steps):
 
     Slices of one stretch each are left to their settings.
     """
-    taken, rest, roots, forms, axes = [], [], [], [], set()
-    for side, some in zip("ab", steps):
-        program, skeleton = getattr(this, side), this.skeleton(side)
-        slices = [each for each in some if each.name == "slice"]
-        rest.append(sorted(each.name for each in some if not (
-            each.name == "slice" or is_view(each))))
-        roots.append({root for each in slices
-                      for root in skeleton.arrays(each).values()})
-        settings = [counted(program, each) for each in slices]
-        axes |= {each.get("axis") for each in settings}
-        forms.append({("sizes" in each, each.get("step"))
-                      for each in settings})
-        taken.append(sorted({part for each in slices
-                             for part in _parts(program, each)}))
-    if rest[0] != rest[1] or [*map(len, roots)] != [1, 1] or not (
-            roots[0] & {*this.twins("b", *roots[1])}):
+    one, two = (_taken(this, *each) for each in zip("ab", steps))
+    if one.rest != two.rest or len(one.roots) != 1 or len(two.roots) != 1 or (
+            not one.roots & {*this.twins("b", *two.roots)}):
         return ()
-    if len(axes) != 1 or forms[0] == forms[1] or taken[0] == taken[1] or (
-            () in taken[0] + taken[1]):
+    known = len(one.axes | two.axes) == 1 and () not in one.parts + two.parts
+    if not known or one.forms == two.forms or one.parts == two.parts:
         return ()
-    return "order of the parts", *(listed([_words(part) for part in parts])
-                                   for parts in taken)
+    return "order of the parts", *(
+        listed([_words(part) for part in each.parts]) for each in (one, two))
 
 
 def counted(program, operation):

@@ -45,29 +45,40 @@ def order_in_words(mine, other):
     rotary embedding, is [H K/2 2].
     """
     for axis in reversed(range(mine.ndim)):
-        one, two = (np.moveaxis(x, axis, 0) for x in (mine, other))
-        where = "" if mine.ndim == 1 else f" along axis {axis}"
-        for count, words in ((2, "halves"), (3, "thirds")):
-            if len(one) % count:
-                continue
-            parts, others = (np.split(x, count) for x in (one, two))
-            places = [next((str(place) for place, part in enumerate(parts)
-                            if np.array_equal(part, other)), "")
-                      for other in others]
-            if all(places) and len({*places}) == count:
-                return (f": its {words}{where} are a's in the order "
-                        f"{', '.join(places)}")
-        first, there = (x.reshape(len(x), -1)[:, 0] for x in (one, two))
-        for sizes in _factors(len(one), 4):
-            p, q, r, s = sizes
-            if q > 1 and r > 1 and all(np.array_equal(x.reshape(
-                    *sizes, *x.shape[1:]).swapaxes(1, 2).reshape(x.shape), y)
-                    for x, y in ((first, there), (one, two))):
-                shapes = ([size for size in each if size > 1]
+        along = [np.moveaxis(x, axis, 0) for x in (mine, other)]
+        where = "" if mine.ndim == 1 else f"axis {axis}"
+        if words := _parts_in_order(*along, where) or _sizes_exchanged(
+                *along, where):
+            return words
+    return ""
+
+
+def _parts_in_order(one, two, where):
+    """In which order the halves or thirds of the first axis stand."""
+    for count, words in ((2, "halves"), (3, "thirds")):
+        if len(one) % count:
+            continue
+        parts, others = (np.split(x, count) for x in (one, two))
+        places = [next((str(place) for place, part in enumerate(parts)
+                        if np.array_equal(part, other)), "")
+                  for other in others]
+        if all(places) and len({*places}) == count:
+            return (f": its {words}{where and f' along {where}'} are a's in "
+                    f"the order {', '.join(places)}")
+    return ""
+
+
+def _sizes_exchanged(one, two, where):
+    """Which two sizes that the first axis is made of are exchanged."""
+    first, there = (x.reshape(len(x), -1)[:, 0] for x in (one, two))
+    for sizes in _factors(len(one), 4):
+        p, q, r, s = sizes
+        if q > 1 and r > 1 and all(np.array_equal(x.reshape(
+                *sizes, *x.shape[1:]).swapaxes(1, 2).reshape(x.shape), y)
+                for x, y in ((first, there), (one, two))):
+            in_a, in_b = (" ".join(str(size) for size in each if size > 1)
                           for each in (sizes, (p, r, q, s)))
-                return ": {} is {} in a and {} in b".format(
-                    f"axis {axis}" if where else "its axis",
-                    *(f"[{' '.join(map(str, each))}]" for each in shapes))
+            return f": {where or 'its axis'} is [{in_a}] in a and [{in_b}] in b"
     return ""
 
 
@@ -102,42 +113,61 @@ def relation(mine, other, dtype, heads=None):
     if mine.shape != other.shape:
         return OTHER, OTHER
     eps = EPS.get(dtype, EPS["float64"])
-    scale = np.abs(mine).max(initial=0)
-    gap = np.abs(mine - other)
-    if gap.max(initial=0) <= eps * scale:
+    gap, least = np.abs(mine - other), eps * np.abs(mine).max(initial=0)
+    if gap.max(initial=0) <= least:
         return "", ""
-    if not other.any():
-        return "zero", "zero in b"
-    if (other == 1).all():
-        return "one everywhere", "one everywhere in b"
-    if not mine.any():
-        return "zero", "zero in a"
+    return (_constant(mine, other) or _rounded(mine, other, eps)
+            or _rearranged(mine, other, heads) or _by_a_number(
+                mine, other, eps)) or (DIFFERENT, (
+            f"{DIFFERENT}: {np.count_nonzero(gap > least)} of {mine.size} "
+            f"numbers, by up to {number(float(gap.max()))}"))
+
+
+def _constant(mine, other):
+    """That one of two arrays was left as it was made."""
+    for word, side, is_so in (
+            ("zero", "b", not other.any()),
+            ("one everywhere", "b", (other == 1).all()),
+            ("zero", "a", not mine.any())):
+        if is_so:
+            return word, f"{word} in {side}"
+    return None
+
+
+def _rounded(mine, other, eps):
+    """That one is the other in a lower dtype."""
     for name in LOWER:
         for side, one, two in (("b", mine, other), ("a", other, mine)):
             if EPS[name] > eps and np.array_equal(rounded(one, name), two):
                 return f"rounded to {name}", f"rounded to {name} in {side}"
+    return None
+
+
+def _rearranged(mine, other, heads):
+    """That both hold the same numbers."""
     if mine.ndim == 2 and mine.shape[0] == mine.shape[1] and (
             np.array_equal(mine.T, other)):
         return "transposed", "transposed"
-    for words, matches in (
-            (REVERSED, other.ndim == 2 and np.array_equal(
-                other[:, ::-1], mine)),
-            (GROUPED, regrouped(mine, other, heads)),
-            (ORDER, reordered(mine, other))):
-        if matches:
-            more = order_in_words(mine, other) if words == ORDER else ""
-            return words, f"in b {words}{more}"
-    factor = factor_of(mine, other)
-    if np.abs(mine * factor - other).max() <= 8 * eps * np.abs(other).max():
+    if mine.ndim == 2 and np.array_equal(other[:, ::-1], mine):
+        return REVERSED, f"in b {REVERSED}"
+    if regrouped(mine, other, heads):
+        return GROUPED, f"in b {GROUPED}"
+    if reordered(mine, other):
+        return ORDER, f"in b {ORDER}{order_in_words(mine, other)}"
+    return None
+
+
+def _by_a_number(mine, other, eps):
+    """That one is the other times a number, or with a number added."""
+    factor, size = factor_of(mine, other), np.abs(other).max()
+    if np.abs(mine * factor - other).max() <= 8 * eps * size:
         return MULTIPLE, f"{apart(factor, 1.0)[0]} {MULTIPLE} in b"
     more = float((other - mine).mean())
     if mine.size > 1 and np.abs(mine + more - other).max() <= 8 * eps * max(
-            np.abs(other).max(), abs(more)):
+            size, abs(more)):
         word = "smaller" if more < 0 else "larger"
         return SHIFTED, f"{word} by {apart(abs(more), 0.0)[0]} in b"
-    return DIFFERENT, (
-        f"{DIFFERENT}: {np.count_nonzero(gap > eps * scale)} of {mine.size} "
-        f"numbers, by up to {number(float(gap.max()))}")
+    return None
 
 
 def permuted(arrays, others):

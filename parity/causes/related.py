@@ -29,51 +29,77 @@ def masked(truth, actual):
 def related(truth, actual):
     """How one array is made of another, in words, or ""."""
     truth, actual = np.asarray(truth), np.asarray(actual)
-    if truth.dtype.kind not in "fiub" or truth.size != actual.size:
+    kinds = truth.dtype.kind, actual.dtype.kind
+    if kinds[0] not in "fiub" or truth.size != actual.size:
         return ""
-    if "b" in (truth.dtype.kind, actual.dtype.kind):
-        if truth.dtype != actual.dtype:
-            return ""
-        more = int((actual.reshape(-1) & ~truth.reshape(-1)).sum())
-        less = int((~actual.reshape(-1) & truth.reshape(-1)).sum())
-        return listed([*([f"true at {more} places more"] if more else []),
-                       *([f"at {less} places less"] if less else [])])
-    flat, other = (each.reshape(-1).astype(np.float64)
-                   for each in (truth, actual))
-    finite = np.isfinite(flat) & np.isfinite(other) & (flat != 0)
-    if finite.any():
-        ratio = other[finite] / flat[finite]
-        middle = float(np.median(ratio))
-        if np.allclose(ratio, middle, rtol=1e-9, atol=0) and middle != 1 and (
-                np.allclose(other[~finite], flat[~finite], equal_nan=True)):
-            return ("with the other sign" if middle == -1 else
-                    f"{number_text(middle)} times as large")
-        apart_by = other[finite] - flat[finite]
-        step = float(np.median(apart_by))
-        if step and np.allclose(apart_by, step, rtol=1e-9, atol=0):
-            return f"{number_text(step)} more at every place"
-    if not np.array_equal(np.sort(flat), np.sort(other)):
-        rows = ratios(truth, actual)
-        return rows
+    if "b" in kinds:
+        return _of_booleans(truth, actual) if kinds == ("b", "b") else ""
+    if words := _by_one_number(truth, actual):
+        return words
+    if not np.array_equal(*(np.sort(each.astype(np.float64), None)
+                            for each in (truth, actual))):
+        return ratios(truth, actual)
+    return (_axes_exchanged(truth, actual) or _turned_or_moved(truth, actual)
+            or _in_order(truth, actual) or "in another order")
+
+
+def _of_booleans(truth, actual):
+    """How often one is true where the other is not."""
+    one, two = truth.reshape(-1), actual.reshape(-1)
+    more, less = int((two & ~one).sum()), int((~two & one).sum())
+    return listed([*([f"true at {more} places more"] if more else []),
+                   *([f"at {less} places less"] if less else [])])
+
+
+def _by_one_number(truth, actual):
+    """That one is the other times, or plus, a number."""
+    one, two = (each.reshape(-1).astype(np.float64)
+                for each in (truth, actual))
+    finite = np.isfinite(one) & np.isfinite(two) & (one != 0)
+    if not finite.any():
+        return ""
+    ratio, apart_by = two[finite] / one[finite], two[finite] - one[finite]
+    middle, step = float(np.median(ratio)), float(np.median(apart_by))
+    if np.allclose(ratio, middle, rtol=1e-9, atol=0) and middle != 1 and (
+            np.allclose(two[~finite], one[~finite], equal_nan=True)):
+        return ("with the other sign" if middle == -1 else
+                f"{number_text(middle)} times as large")
+    if step and np.allclose(apart_by, step, rtol=1e-9, atol=0):
+        return f"{number_text(step)} more at every place"
+    return ""
+
+
+def _axes_exchanged(truth, actual):
+    """That the axes stand in another order."""
     if truth.ndim == 2 and truth.shape[0] == truth.shape[1] and (
             np.array_equal(truth.T, actual.reshape(truth.shape))):
         return "transposed"
-    if truth.ndim == actual.ndim and 2 <= truth.ndim <= 4:
-        for axes in [*itertools.permutations(range(truth.ndim))][1:]:
-            if np.array_equal(truth.transpose(axes), actual):
-                return f"with its axes in the order {plain_list(axes)}"
-    if truth.shape == actual.shape:
-        for count in range(1, min(truth.ndim, 3) + 1):
-            for axes in itertools.combinations(range(truth.ndim), count):
-                if np.array_equal(np.flip(truth, axes), actual):
-                    return f"turned round along axis {plain_list(axes)}"
-        for axis in range(truth.ndim):
-            for shift in range(1, min(truth.shape[axis], 64)):
-                if np.array_equal(np.roll(truth, shift, axis), actual):
-                    return f"moved by {shift} along axis {axis}"
-    words = order_in_words(truth, actual) if (
-        truth.shape == actual.shape and truth.ndim) else ""
-    return words.removeprefix(": ") or "in another order"
+    orders = [*itertools.permutations(range(truth.ndim))][1:] if (
+        truth.ndim == actual.ndim and 2 <= truth.ndim <= 4) else []
+    return next((f"with its axes in the order {plain_list(axes)}"
+                 for axes in orders
+                 if np.array_equal(truth.transpose(axes), actual)), "")
+
+
+def _turned_or_moved(truth, actual):
+    """That it is turned round along axes, or moved along one."""
+    if truth.shape != actual.shape:
+        return ""
+    for count in range(1, min(truth.ndim, 3) + 1):
+        for axes in itertools.combinations(range(truth.ndim), count):
+            if np.array_equal(np.flip(truth, axes), actual):
+                return f"turned round along axis {plain_list(axes)}"
+    return next((f"moved by {shift} along axis {axis}"
+                 for axis in range(truth.ndim)
+                 for shift in range(1, min(truth.shape[axis], 64))
+                 if np.array_equal(np.roll(truth, shift, axis), actual)), "")
+
+
+def _in_order(truth, actual):
+    """In which order parts of an axis stand."""
+    if truth.shape != actual.shape or not truth.ndim:
+        return ""
+    return order_in_words(truth, actual).removeprefix(": ")
 
 
 def sloped(truth, actual):

@@ -14,6 +14,9 @@ from parity.tracing.trace import is_float
 
 NAMED = ("query", "key", "value", "output")
 
+#: How a parameter is called that holds query, key and value.
+PACKED = re.compile("in_proj|qkv|c_attn|query_key_value")
+
 #: How modules call the number of their heads.
 HEADS = ("num_heads", "nhead", "n_heads", "n_head", "heads", "h",
          "num_attention_heads", "_num_heads")
@@ -158,6 +161,39 @@ def merged(y, settings):
     return y.swapaxes(1, 2).reshape(batch, time, -1)
 
 
+def scales(size, width, says):
+    """The factors of scores, of those that are one number here the first; and
+    what a module says, if that is none of them."""
+    found = {}
+    for word, scale in SCALES.items():
+        found.setdefault(scale(size, width), word)
+    if isinstance(says, float) and says > 0 and not any(
+            abs(says - number) <= 1e-9 * number for number in found):
+        found[says] = says
+    return [*found.values()]
+
+
+def futures(side):
+    """What may be seen of later places, first as a module says."""
+    causal = side.setting("is_causal", "causal") or any(
+        side.step.others.get(f"inputs.{name}") == "True" for name in (
+            "is_causal", "use_causal_mask", "causal"))
+    return [*(["hidden"] if causal else []), "seen", "hidden",
+            "hidden with the place itself", "hidden but for the next",
+            *masks.windows(side.seen[0], side.setting(*WINDOW_NAMES))]
+
+
+def meanings(side):
+    """{"mask NAME": what an array may mean} of each mask, the usual first."""
+    hides = side.framework == "torch" and (
+        "MultiheadAttention" in side.step.kind)
+    usual = "True hides" if hides else "True keeps"
+    return {f"mask {name}": [
+        "added" if is_float(array) else usual,
+        "True keeps", "True hides", "added", "ignored"]
+        for name, array in masks.among(side.seen[0].others).items()}
+
+
 class Attention(Family):
     """Multi-head attention with its projections.
 
@@ -201,51 +237,32 @@ class Attention(Family):
         width = self.width(side, parameters)
         counts = [n for n in range(1, min(width, 32) + 1) if not width % n]
         heads = parameters["heads"] or counts[0]
-        scales = {}  # of those that are one number here, the first
-        for word, scale in SCALES.items():
-            scales.setdefault(scale(width // heads, width), word)
-        own = side.setting("scaling", "scale")
-        if isinstance(own, float) and own > 0 and not any(
-                abs(own - number) <= 1e-9 * number for number in scales):
-            scales[own] = own
         cap = side.setting(*CAP_NAMES)
-        caps = [UNCAPPED, *CAPS]
-        if isinstance(cap, (int, float)) and cap > 0:
-            caps.insert(0, float(cap))
+        own = [float(cap)] if isinstance(cap, (int, float)) and cap > 0 else []
         fields: dict = {
-            "heads": [heads, *counts], "scale": list(scales.values()),
+            "heads": [heads, *counts],
+            "scale": scales(width // heads, width, side.setting(
+                "scaling", "scale")),
             "grouping": ["head by head"], "merging": ["moved back"],
             "softmax over": ["keys"], "batch": ["first", "second"],
-            "future": ["seen", "hidden", "hidden with the place itself",
-                       "hidden but for the next", *masks.windows(
-                           side.seen[0], side.setting(*WINDOW_NAMES))],
-            "soft cap": caps, "soft cap's place": ["before the mask"],
+            "future": futures(side),
+            "soft cap": [*own, UNCAPPED, *CAPS],
+            "soft cap's place": ["before the mask"],
         }
+        if side.setting("batch_first") is False:
+            fields["batch"].reverse()
         if parameters["key"] is not None and (
                 parameters["key"].shape[1] != width):
             fields["shared heads"] = ["in order"]
-        if any(side.step.others.get(f"inputs.{name}") == "True" for name in (
-                "is_causal", "use_causal_mask", "causal")) or side.setting(
-                "is_causal", "causal"):
-            fields["future"].insert(0, "hidden")
-        if side.setting("batch_first") is False:
-            fields["batch"].reverse()
-        mask_arrays = masks.among(side.seen[0].others)
-        for name, array in mask_arrays.items():
-            drops = side.framework == "torch" and (
-                "MultiheadAttention" in side.step.kind)
-            usual = ("added" if is_float(array) else "True hides" if drops
-                     else "True keeps")
-            fields[f"mask {name}"] = [
-                usual, "True keeps", "True hides", "added", "ignored"]
-        for name in NAMED:
-            if parameters[f"{name} bias"] is not None:
-                fields[f"{name} bias"] = ["used"]
-        if mask_arrays or fields["future"][0] != "seen":
-            fields["mistake"] = ["none", *self.masked()]
-            fields["hidden scores"] = ["never count"]
-            fields["a query that sees nothing"] = [
-                "gives NaN", "gives 0", "gives the values' mean"]
+        fields |= meanings(side)
+        fields |= {f"{name} bias": ["used"] for name in NAMED
+                   if parameters[f"{name} bias"] is not None}
+        if masks.among(side.seen[0].others) or fields["future"][0] != "seen":
+            fields |= {
+                "mistake": ["none", *self.masked()],
+                "hidden scores": ["never count"],
+                "a query that sees nothing": [
+                    "gives NaN", "gives 0", "gives the values' mean"]}
         return fields
 
     @staticmethod
@@ -417,45 +434,61 @@ def projections(side):
     none = None, None
     roles: dict = {
         f"{name}{leaf}": None for name in NAMED for leaf in ("", " bias")}
-    heads = side.setting(*HEADS)
-    turn = side.framework == "torch"
+    heads, turn = side.setting(*HEADS), side.framework == "torch"
     arrays = {path: array for path, array in side.parameters.items()
               if is_float(array)}
     for path, array in arrays.items():
-        words, numbers = words_of(path)
-        leaf = " bias" if words[-1:] == ["bias"] else ""
-        if array.ndim > 3 or leaf and array.ndim > 2 or (
-                not leaf and array.ndim < 2):
+        leaf = " bias" if words_of(path)[0][-1:] == ["bias"] else ""
+        if array.ndim not in ((0, 1, 2) if leaf else (2, 3)):
             return none
-        if re.search("in_proj|qkv|c_attn|query_key_value", path):
-            array = array.T if turn and not leaf and (
-                "c_attn" not in path) else array
-            if array.shape[-1] % 3:
+        if PACKED.search(path):
+            parts = unpacked(array.T if turn and not leaf and (
+                "c_attn" not in path) else array, leaf)
+            if parts is None:
                 return none
-            for name, part in zip(NAMED, np.split(array, 3, -1)):
-                roles[name + leaf] = part
+            roles |= parts
             continue
-        name = next((word for word in words if word in NAMED[:3]), None)
-        if name is None and len(arrays) == 8 and len(numbers) == 1 and (
-                numbers[0] < 4) and "output" not in words:
-            name = NAMED[numbers[0]]  # a list of four layers
-        name = name or "output"
+        name = role_of(path, len(arrays))
         if roles[name + leaf] is not None:
             return none
         if array.ndim == 3:
             heads = array.shape[0 if name == "output" else 1]
-            array = (array.reshape(-1, array.shape[-1]) if name == "output"
-                     else array.reshape(len(array), -1))
-        elif leaf:
-            array = array.reshape(-1)
-        elif turn:
-            array = array.T
-        roles[name + leaf] = array
-    if any(roles[name] is None for name in NAMED[:3]):
-        return none
-    width = roles["query"].shape[1]
-    if (width % roles["key"].shape[1]
-            or roles["value"].shape[1] != roles["key"].shape[1]
-            or not isinstance(heads, (int, type(None)))):
-        return none
-    return roles, heads
+        roles[name + leaf] = flat(array, name, leaf, turn)
+    return (roles, heads) if belong_together(roles, heads) else none
+
+
+def unpacked(array, leaf):
+    """{role: third} of an array that holds query, key and value; or None."""
+    if array.shape[-1] % 3:
+        return None
+    return {name + leaf: part
+            for name, part in zip(NAMED, np.split(array, 3, -1))}
+
+
+def role_of(path, count):
+    """Which projection one of so many parameters is of, by its path."""
+    words, numbers = words_of(path)
+    name = next((word for word in words if word in NAMED[:3]), None)
+    if name is None and count == 8 and len(numbers) == 1 and (
+            numbers[0] < 4) and "output" not in words:
+        return NAMED[numbers[0]]  # a list of four layers
+    return name or "output"
+
+
+def flat(array, name, leaf, turn):
+    """A kernel as [in, out], whether it has heads or not, a bias as [out]."""
+    if array.ndim == 3:
+        return (array.reshape(-1, array.shape[-1]) if name == "output"
+                else array.reshape(len(array), -1))
+    if leaf:
+        return array.reshape(-1)
+    return array.T if turn else array
+
+
+def belong_together(roles, heads):
+    """Whether projections are there, and of widths that belong together."""
+    query, key, value = (roles[name] for name in NAMED[:3])
+    return not (query is None or key is None or value is None) and (
+        not query.shape[1] % key.shape[1]
+        and value.shape[1] == key.shape[1]
+        and isinstance(heads, (int, type(None))))

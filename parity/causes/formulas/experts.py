@@ -14,6 +14,7 @@ PARTS = {"gate": ("w1", "gate_proj", "wi_0", "linear_fc1_gate"),
          "up": ("w3", "up_proj", "wi_1", "v1"),
          "down": ("w2", "down_proj", "wo")}
 FUSED = "gate_up_proj", "w13", "gate_up"
+ROUTERS = {"gate", "router", "wg"}
 
 #: How modules call the number of experts that a row is given to.
 CHOSEN = ("top_k", "num_experts_per_tok", "num_experts_per_token",
@@ -261,39 +262,19 @@ def arrays_of(side, width):
         side: a Side.
         width: D.
     """
-    turn = side.framework == "torch"
     roles: dict = {}
     for path, array in side.parameters.items():
-        *above, last = path.split(".")
-        if not is_float(array):
+        place = is_float(array) and placed(
+            path, array, width, side.framework == "torch")
+        if not place:
             return None
-        if last in ("weight", "kernel", "w") and above:
-            last = above.pop()
-        name = next((part for part, words in PARTS.items() if last in words),
-                    "fused" if last in FUSED else None)
-        shared = any("shared" in word for word in (*above, last))
-        if name is None and array.ndim == 2 and {
-                "gate", "router", "wg"} & {*words_of(last)[0], last}:
-            key = "shared router" if shared else "router"
-            array = array.T if turn and array.shape[-1] == width else array
-        elif name and array.ndim == 2 and shared:
-            key, array = f"shared {name}", array.T if turn else array
-        elif name and array.ndim == 2 and above and above[-1].isdigit():
-            roles.setdefault(name, {})[int(above[-1])] = (
-                array.T if turn else array)
-            continue
-        elif name and array.ndim == 3:
-            key, outer = name, -1 if name == "down" else -2
-            array = array if array.shape[outer] == width and not (
-                turn and array.shape[-1] == array.shape[-2]) else (
-                    array.swapaxes(-1, -2))
-        elif last.endswith("bias") and not array.any():
-            continue
-        else:
+        key, number, array = place
+        if number is not None:
+            roles.setdefault(key, {})[number] = array
+        elif key in roles:
             return None
-        if key in roles:
-            return None
-        roles[key] = array
+        elif key:
+            roles[key] = array
     for name, each in roles.items():
         if isinstance(each, dict):
             if len({array.shape for array in each.values()}) > 1:
@@ -301,14 +282,61 @@ def arrays_of(side, width):
             roles[name] = np.stack([each[i] for i in sorted(each)])
     if "fused" in roles:
         roles["gate"], roles["up"] = np.split(roles["fused"], 2, -1)
-    if not {"router", "gate", "up", "down"} <= roles.keys() or any(
-            roles[name].ndim != 3 for name in ("gate", "up", "down")):
-        return None
-    count, _, inner = roles["gate"].shape
-    right = (roles["router"].shape == (width, count)
-             and roles["gate"].shape == roles["up"].shape
-             and roles["down"].shape == (count, inner, width))
-    return roles if right else None
+    return roles if is_block(roles, width) else None
+
+
+def placed(path, array, width, turn):
+    """(role, which expert's or None, array as [in, out]) of a parameter.
+
+    The role of a bias of zeros is "". None of what no block has.
+    """
+    *above, last = path.split(".")
+    if last in ("weight", "kernel", "w") and above:
+        last = above.pop()
+    name = next((part for part, words in PARTS.items() if last in words),
+                "fused" if last in FUSED else None)
+    if array.ndim == 2:
+        found = placed_matrix(name, above, last, array, (
+            turn, turn and array.shape[-1] == width))
+    else:
+        found = (name, None, outward(name, array, width, turn)) if (
+            name and array.ndim == 3) else None
+    return found or (("", None, array) if last.endswith("bias") and not (
+        array.any()) else None)
+
+
+def placed_matrix(name, above, last, array, turns):
+    """The same of a router, of a shared expert, or of one in a list."""
+    turned, router_turned = turns
+    shared = any("shared" in word for word in (*above, last))
+    if name is None and ROUTERS & {*words_of(last)[0], last}:
+        return "shared router" if shared else "router", None, (
+            array.T if router_turned else array)
+    kernel = array.T if turned else array
+    if name and shared:
+        return f"shared {name}", None, kernel
+    return (name, int(above[-1]), kernel) if (
+        name and above and above[-1].isdigit()) else None
+
+
+def outward(name, array, width, turn):
+    """Kernels of all experts as [E in out], D being the outer width."""
+    square = array.shape[-1] == array.shape[-2]
+    is_so = array.shape[-1 if name == "down" else -2] == width
+    return array if is_so and not (turn and square) else (
+        array.swapaxes(-1, -2))
+
+
+def is_block(roles, width):
+    """Whether a router and all experts' kernels are there and fit together."""
+    router, gate, up, down = (roles.get(name) for name in (
+        "router", "gate", "up", "down"))
+    if router is None or any(each is None or each.ndim != 3
+                             for each in (gate, up, down)):
+        return False
+    count, _, inner = gate.shape
+    return (router.shape == (width, count) and gate.shape == up.shape
+            and down.shape == (count, inner, width))
 
 
 def routing_seen(trace, step, x):
