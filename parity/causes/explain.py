@@ -13,7 +13,7 @@ import dataclasses
 import numpy as np
 
 from parity_io.errors import InputError, plural
-from parity.causes import integers, nonfinite
+from parity.causes import given, nonfinite
 from parity.causes.casts import cast, lowered
 from parity.causes.cause import BETWEEN
 from parity.causes.core_side import core_side
@@ -23,7 +23,6 @@ from parity.causes.findings import Findings, following
 from parity.causes.fit import (
     ATTENTION, CONVOLUTION, CORE, LINEAR, misfit, side_of)
 from parity.causes.formulas.family import exact
-from parity.causes.given_masks import masked
 from parity.causes.joins import UNSURE, Joins
 from parity.causes.step import StepSearch, facts
 from parity.comparison.result import INPUT, NEW, OUTPUT, WITHIN, Comparison
@@ -223,7 +222,7 @@ class Explaining:
         key = self.key(row)
         if key in self.seen:
             return True
-        if row.part == INPUT and (each := masked(row, *arrays)):
+        if row.part == INPUT and (each := given.masked(row, *arrays)):
             self.seen.add(key)
             self.findings.add([each])
             return True
@@ -310,10 +309,10 @@ class Explaining:
 
     def whole(self, row, arrays):
         """Explain integers: positions, or the buckets of distances."""
-        each = (integers.hidden(row, *arrays)
-                or integers.counted(row, *arrays)
-                or integers.moved(row, *arrays)
-                or integers.bucketed(row, self.a, self.b, arrays))
+        each = (given.hidden(row, *arrays)
+                or given.counted(row, *arrays)
+                or given.moved(row, *arrays)
+                or given.bucketed(row, self.a, self.b, arrays))
         if each:
             self.findings.add([each])
         return bool(each)
