@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 
 from parity.causes.cause import ANY, ARRAYS, Cause
-from parity.causes.faults.putting import made_with, weights_by
+from parity.causes.faults.putting import made_with, named_by, weights_by
 
 #: What is said where a cause stands for others that are put.
 LAYER_BY_LAYER = "a port has it in one of its layers, as causes below name it"
@@ -31,21 +31,19 @@ def ends(*words):
 
 def without(is_chosen, value=0.0):
     """Arrays whose name is chosen are left at a constant."""
-    return weights_by(lambda name, array, config: (
-        np.full_like(array, value) if is_chosen(name) else None))
+    return named_by(
+        is_chosen, lambda array, config: np.full_like(array, value))
 
 
 def transposed(which):
     """One square kernel of every attention, the other way round."""
-    is_chosen = of_attention(which)
-    return weights_by(lambda name, array, config: (
-        array.T if is_chosen(name) else None))
+    return named_by(of_attention(which), lambda array, config: array.T)
 
 
 def rounded_to(is_chosen, dtype):
     """Arrays that passed through a lower dtype on their way."""
-    return weights_by(lambda name, array, config: (
-        array.astype(dtype).astype(array.dtype) if is_chosen(name) else None))
+    return named_by(is_chosen, lambda array, config: (
+        array.astype(dtype).astype(array.dtype)))
 
 
 def moved(moves):

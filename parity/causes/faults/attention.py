@@ -8,7 +8,7 @@ import numpy as np
 from parity.causes.cause import BETWEEN, OTHER, Cause
 from parity.causes.faults.arrays import ALONE
 from parity.causes.faults.putting import (
-    all_of, by_numpy, made_with, module_of, native_of, numpy_of, replaced,
+    all_of, by_numpy, configured, module_of, native_of, numpy_of, replaced,
     tabled)
 from parity.causes.formulas.attention import (
     BEHIND, OURS, SCALES, UNCAPPED, weighed)
@@ -145,11 +145,9 @@ def _of_sizes():
     """Another divisor in models whose config says otherwise than the paper."""
     yield Cause("scores divided that are not", "attention", "Q Kᵀ / √d_k, "
                 "where the kernels were made for Q Kᵀ, as in T5.", ATTENTION,
-                {"scale": "1/√d_k"}, {"scale": "1"}, put=made_with(
-                    lambda config, weights: (config.replace(
-                        attention_scale="root"), weights)),
-                case="self_attention", step="scores",
-                changes={"attention_scale": "none"})
+                {"scale": "1/√d_k"}, {"scale": "1"},
+                put=configured(attention_scale="root"), case="self_attention",
+                step="scores", changes={"attention_scale": "none"})
     yield Cause("scores times another number", "attention", "Q Kᵀ is scaled by "
                 "what a config says, and not by the usual root.", ATTENTION,
                 {"scale": OTHER}, not_put="a config of ours has the root, or "
@@ -200,8 +198,7 @@ def _unrounded():
     for name, sentence, put in (
             ("softmax not rounded", "Neither scores nor weights are rounded "
              "to float32, as T5 and Llama round them.",
-             made_with(lambda config, weights: (
-                 config.replace(softmax_rounding="none"), weights))),
+             configured(softmax_rounding="none")),
             ("scores not rounded", "Only weights are rounded to float32.",
              tabled("dialects.attention", "SOFTMAXES", scores_exact))):
         yield Cause(name, "attention", sentence, put=put,
@@ -272,9 +269,7 @@ CAUSES = (
                "and added, which is the same sum"),
     Cause("another number of heads", "attention", "Rows are cut into more "
           "heads, or fewer.", ATTENTION, {"heads": OTHER},
-          put=made_with(lambda config, weights: (
-              config.replace(n_heads=4), weights)), case="self_attention",
-          step="query"),
+          put=configured(n_heads=4), case="self_attention", step="query"),
     Cause("heads cut out of time and features", "attention",
           "reshape(batch, heads, time, d_k) without a transpose.", ATTENTION,
           {"grouping": "cut out of time and features"}, not_put=NO_HEADS),

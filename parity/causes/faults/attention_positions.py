@@ -4,7 +4,7 @@ import numpy as np
 
 from parity.causes.cause import OTHER, Cause
 from parity.causes.faults.putting import (
-    after_init, all_of, made_with, replaced, tabled)
+    after_init, all_of, configured, replaced, tabled)
 from parity.causes.relative import bucket, evenly
 
 CORES = "attention without projections", "rotary table"
@@ -110,8 +110,7 @@ CAUSES = (
                 lambda cosines, sines: (cosines, -sines)),
             "query_rotary.rotated"),
     _rotary("rotary base 500000", "Llama 3's base for 10000.",
-            {"rotary base": 5e5}, made_with(lambda config, weights: (
-                config.replace(rotary_base=5e5), weights)),
+            {"rotary base": 5e5}, configured(rotary_base=5e5),
             "query_rotary.rotated"),
     Cause("a rotary base is another", "rotary positions", "A number that is "
           "not listed here.", CORES, {"rotary base": OTHER}, not_put="it "

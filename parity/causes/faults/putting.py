@@ -117,6 +117,12 @@ def made_with(change):
     return replaced("engine", "build", make)
 
 
+def named_by(is_chosen, change):
+    """Change each array whose name is chosen by ``change(array, config)``."""
+    return weights_by(lambda name, array, config: (
+        change(array, config) if is_chosen(name) else None))
+
+
 def weights_by(change):
     """Change each array by ``change(name, array, config)``; None keeps it."""
     def all_arrays(config, weights):

@@ -3,8 +3,9 @@
 import numpy as np
 
 from parity.causes.cause import Cause
+from parity.causes.faults.arrays import ends
 from parity.causes.faults.putting import (
-    CALLS, configured, module_of, numpy_of, replaced, tapped, weights_by)
+    CALLS, configured, module_of, named_by, numpy_of, replaced, tapped)
 
 ENDS = "it is between modules, where a sum or a factor has no name of its own"
 MASKED = "a mask that a model makes for itself is not seen from outside"
@@ -16,8 +17,7 @@ TYPES = {"topic": "embedding", "case": "token_embedding", "step": "typed",
 
 def typed_by(function):
     """Other vectors of types: ``function(array)``."""
-    return weights_by(lambda name, array, config: (
-        function(array) if name.endswith("types") else None))
+    return named_by(ends("types"), lambda array, config: function(array))
 
 
 #: A model with a head, and where it is seen first.

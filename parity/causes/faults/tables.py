@@ -47,9 +47,6 @@ def in_float32(length, d_model):
 EMBEDDED = {"case": "token_embedding", "step": "embedded"}
 POSITIONS = {"case": "positional_encoding", "step": "positions"}
 
-#: How a settled factor is called where a value is multiplied.
-FACTORS = "factor", "input's factor"
-
 
 def _scaled():
     """Embeddings multiplied by another number than √d_model."""
