@@ -311,8 +311,8 @@ class Explaining:
         """Explain integers: positions, or the buckets of distances."""
         each = (given.hidden(row, *arrays)
                 or given.counted(row, *arrays)
-                or given.moved(row, *arrays)
-                or given.bucketed(row, self.a, self.b, arrays))
+                or given.bucketed(row, self.a, self.b, arrays)
+                or given.moved(row, *arrays))
         if each:
             self.findings.add([each])
         return bool(each)
