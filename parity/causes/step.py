@@ -42,7 +42,7 @@ class StepSearch:
         read, pairs = self.pairs(families)
         if not pairs:
             exactly = read
-            read, pairs = self.pairs_inside(families, read)
+            read, pairs = self.pairs(families, inside=True, read=read)
             if not pairs and exactly and (leak := self.leak(exactly)):
                 return leak
             if read is None:
@@ -66,35 +66,28 @@ class StepSearch:
             return self.explained_inside(pairs[0])
         return explanations
 
-    def pairs(self, families):
-        """The first Fit of a, and the Fits of both by the first family."""
-        read = None
-        for family in families:
-            base = self.exactly(family, 0, None)
-            if base:
-                read = read or base[0]
-                pairs = [(base[0], other) for other in self.exactly(
-                    family, 1, base[0].settings)]
-                if pairs:
-                    return read, pairs
-        return read, []
+    def pairs(self, families, inside=False, read=None):
+        """The first Fit of a, and the Fits of both by the first family.
 
-    def pairs_inside(self, families, read):
-        """The same, where one of the two, or each, has float32 inside.
-
-        Returns:
-            The first Fit of a; the Fits of both by the first family.
+        Args:
+            inside: whether one of the two, or each, may have float32 inside.
+            read: a Fit of a that is known, or None.
         """
+        fits_of = self.fits_inside if inside else self.fits_exactly
         for family in families:
-            base, mine = self.fits_inside(family, 0, None)
+            base, mine = fits_of(family, 0, None)
             if not base:
                 continue
             read = read or base[0]
-            others, other = self.fits_inside(family, 1, base[0].settings)
+            others, other = fits_of(family, 1, base[0].settings)
             if others:
                 self.inside = mine, other
                 return read, [(base[0], each) for each in others]
         return read, []
+
+    def fits_exactly(self, family, which, settings):
+        """Fits of a side, and that they have no float32 inside."""
+        return self.exactly(family, which, settings), False
 
     def exactly(self, family, which, settings):
         """Fits of a side; sought once."""
