@@ -13,8 +13,9 @@ from transformer_contract.training import TrainingConfig
 from transformer_contract.weights import probe_weights, select
 from parity import ports
 from parity.check import cases, golden, search_runs, training_runs
+from parity.numerics import dtypes
 from parity_tests.support.conformance import (
-    BOTH, READABLE, like_the_reference, quick)
+    BOTH, READABLE, equal, like_the_reference, quick)
 
 pytestmark = pytest.mark.long
 
@@ -83,6 +84,20 @@ def test_positions_from_3(engine):
     yield from engine.run(
         module, cases.values("x", 2, 5, CONFIG.d_model),
         cases.ids("tokens", 2, 5, 9), start=3).items()
+
+
+@pytest.mark.parametrize("dtype", dtypes.DTYPES)
+def test_far_positions_are_rounded_once(subject, dtype):
+    """Angles that are computed in the model's dtype are others."""
+    for word in ("interleaved", "halves"):
+        config = CONFIG.replace(positions=word, d_model=48, max_length=3650)
+        expected, found = (engine.run(
+            engine.build("positional_encoding", config, {}, kind),
+            np.zeros((1, 50, 48), dtypes.NUMPY[kind]),
+            np.full((1, 50), 4), start=3600)["positions"]
+            for engine, kind in (
+                (ports.engine("numpy"), "float64"), (subject, dtype)))
+        equal(word, found, expected.astype(dtypes.NUMPY[dtype]))
 
 
 @quick("keras")
