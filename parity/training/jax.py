@@ -17,7 +17,7 @@ from parity_io.errors import InputError
 from parity.tracing.jax import Jax, modules, named_variables, setters
 from parity.tracing.trace import WHOLE
 from parity.training import form
-from parity.training.observer import Enough, Observer, number_of
+from parity.training.observer import Observer, number_of
 from parity.training.optax_rules import accumulates, of_optax
 
 #: What Optax calls its state -> what it is.
@@ -221,21 +221,9 @@ def watched(training, steps, lock=None):
     lazy = training.loop and not inspect.isgeneratorfunction(training.loop)
     observer = Observer("jax", steps, lock, lazy)
     watcher = FlaxWatcher(observer, training.model)
-    with watcher(), contextlib.suppress(Enough):
-        if training.loop:
-            made = training.loop()
-            if hasattr(made, "__next__"):
-                for told in made:
-                    watcher.ended(number_of(told))
-            elif observer.passed():
-                watcher.ended()
-        elif training.step:
-            for batch in training.batches:
-                told = form.called_step(training, batch)
-                told = told[0] if isinstance(told, tuple) and told else told
-                watcher.ended(number_of(told))
-        else:
-            _declared(watcher, training)
+    with watcher():
+        observer.drive(training, watcher.ended,
+                       lambda: _declared(watcher, training))
     return observer.run
 
 

@@ -15,7 +15,7 @@ from parity.tracing.keras import (
     Keras, is_symbolic, modules, named_variables)
 from parity.tracing.trace import WHOLE
 from parity.training import form
-from parity.training.observer import Enough, Observer, number_of
+from parity.training.observer import Observer
 from parity.training.reading import of_keras
 from parity.training.records import Part
 
@@ -181,15 +181,9 @@ def watched(training, steps, lock=None):
         model(form.arguments(training.batches[0])[0][0])
     observer = Observer("keras", steps, lock)
     watcher = KerasWatcher(observer, model, optimizer)
-    with watcher(), contextlib.suppress(Enough):
-        if training.loop:
-            for told in training.loop():
-                watcher.ended(number_of(told))
-        elif training.step:
-            for batch in training.batches:
-                watcher.ended(number_of(form.called_step(training, batch)))
-        else:
-            _declared(watcher, training)
+    with watcher():
+        observer.drive(training, watcher.ended,
+                       lambda: _declared(watcher, training))
     return observer.run
 
 

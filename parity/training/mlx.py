@@ -15,7 +15,7 @@ from parity_io.errors import InputError
 from parity.tracing.mlx import Mlx, array_of, modules, places, setters
 from parity.tracing.trace import WHOLE
 from parity.training import form
-from parity.training.observer import Enough, Observer, number_of
+from parity.training.observer import Observer, number_of
 from parity.training.reading import of_mlx
 from parity.training.records import Part
 
@@ -135,15 +135,9 @@ def watched(training, steps, lock=None):
             "schedule, and clip in a step of your own.")
     observer = Observer("mlx", steps, lock)
     watcher = MlxWatcher(observer, training.model)
-    with watcher(), contextlib.suppress(Enough):
-        if training.loop:
-            for told in training.loop():
-                watcher.ended(number_of(told))
-        elif training.step:
-            for batch in training.batches:
-                watcher.ended(number_of(form.called_step(training, batch)))
-        else:
-            _declared(watcher, training)
+    with watcher():
+        observer.drive(training, watcher.ended,
+                       lambda: _declared(watcher, training))
     return observer.run
 
 

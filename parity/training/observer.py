@@ -6,9 +6,12 @@ run is given another run's weights, buffers and gradients, so that each step
 shows what it does alone.
 """
 
+import contextlib
+
 import numpy as np
 
 from parity.tracing.trace import is_float
+from parity.training import form
 from parity.training.records import Part, WatchedRun, StepRecord
 
 
@@ -116,6 +119,30 @@ class Observer:
     def state(self):
         """{slot: {path: array}} of the optimiser."""
         return {}
+
+    def drive(self, training, ended, declared):
+        """Run a Training until enough is seen.
+
+        Args:
+            ended: called with a step's loss, or without one, where it is over.
+            declared: runs a Training that has a loss alone.
+        """
+        with contextlib.suppress(Enough):
+            if training.loop:
+                made = training.loop()
+                if hasattr(made, "__next__"):
+                    for told in made:
+                        ended(number_of(told))
+                elif self.passed():
+                    ended()
+            elif training.step:
+                for batch in training.batches:
+                    told = form.called_step(training, batch)
+                    told = (told[0] if isinstance(told, tuple) and told
+                            else told)
+                    ended(number_of(told))
+            else:
+                declared()
 
 
 def number_of(value):

@@ -19,7 +19,7 @@ from parity.tracing.torch import Torch, framework_for, modules, named_arrays
 from parity.tracing.torch import setters as setters_of
 from parity.tracing.trace import WHOLE
 from parity.training import form
-from parity.training.observer import Enough, Observer, number_of
+from parity.training.observer import Observer, number_of
 from parity.training.reading import of_torch
 
 #: Of a model with more numbers in its outputs than this, only its own are kept.
@@ -242,25 +242,10 @@ def watched(training, steps, lock=None):
     """The WatchedRun of a Training."""
     lazy = training.loop and not inspect.isgeneratorfunction(training.loop)
     observer = Observer("torch", steps, lock, lazy)
-    with TorchWatcher(observer, training.model)(), contextlib.suppress(Enough):
-        if training.loop:
-            _loop(observer, training)
-        elif training.step:
-            for batch in training.batches:
-                observer.end(number_of(form.called_step(training, batch)))
-        else:
-            _declared(observer, training)
+    with TorchWatcher(observer, training.model)():
+        observer.drive(training, observer.end,
+                       lambda: _declared(observer, training))
     return observer.run
-
-
-def _loop(observer, training):
-    """A user's own loop."""
-    made = training.loop()
-    if hasattr(made, "__next__"):
-        for told in made:
-            observer.end(number_of(told))
-    elif observer.passed():
-        observer.end()
 
 
 def _declared(observer, training):
