@@ -11,6 +11,7 @@ import json
 import multiprocessing
 import pathlib
 import time
+import types
 import typing
 
 import numpy as np
@@ -118,7 +119,8 @@ class Numbers(pages.Site):
     """A site whose pages say a number."""
 
     def __init__(self, n):
-        self.n = n
+        self.n, self.root = n, pathlib.Path(__file__).parent
+        self.values = types.SimpleNamespace(versions=dict)
 
     def addresses(self):
         return [f"{i}.html" for i in range(9)]
@@ -129,9 +131,6 @@ class Numbers(pages.Site):
 
     def assets(self):
         return {"style.css": ""}
-
-    def versions(self):
-        return {}
 
 
 def write_site(path, n):
