@@ -3,7 +3,7 @@
 For models of other people: ``parity.diff(a, b, *inputs)`` says where two
 differ and why, and ``parity.exact(model, *inputs)`` runs one with nothing
 shorter than float64 inside. Step by step: ``parity.trace(model, *inputs)``
-looks into one, ``parity.compare(a, b)`` says where two part,
+looks into one, ``parity.compare(a, b)`` says where they diverge, and
 ``parity.explain(comparison, a, b)`` why. ``parity.invariance(model, *inputs)``
 asks one again in other batches, and with its cache. For their tests:
 ``parity.assert_parity(actual, expected)``.

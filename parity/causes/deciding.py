@@ -237,7 +237,7 @@ def _of_all_weights(comparison, outcome):
         comparison.notes.insert(0, (
             f"All {len(weights)} weights differ, and nothing that is done with "
             "them: if both were trained, parity compare --train says at which "
-            "step and by what they part."))
+            "step they diverge, and why."))
 
 
 def _unlike(a, b):

@@ -1,4 +1,4 @@
-"""Why two models part: a cause is named where it is proved by numbers.
+"""Why two models diverge: a cause is named where it is proved by numbers.
 
 ``explain(comparison, a, b)`` takes each step that itself differs, not only
 its inputs, and computes it once more in NumPy, in float64: with the settings

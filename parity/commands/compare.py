@@ -162,7 +162,7 @@ def compare(
         metavar="FILE", help="Write a page to FILE.")] = None,
     json_file: Json = None,
 ):
-    """Compare two models: name the first step at which they part, and why.
+    """Compare two models: name the first step at which they diverge, and why.
 
     Exit status: 0 match, also but for float32 inside, 1 divergence, 2 usage or
     unreadable input, 4 nothing, or not the models' outputs, was compared.

@@ -23,7 +23,7 @@ Dialects = ", ".join(SYSTEMS)
 def dialects(
     names: Annotated[Optional[list[str]], typer.Argument(
         metavar="[A B]", help="Two dialects, to say in what they differ and "
-        "how far their outputs part.  [default: a line each]")] = None,
+        "how far their outputs differ.  [default: a line each]")] = None,
     markdown: Markdown = None,
 ):
     """Say how other systems' Transformers differ from the paper's."""

@@ -89,16 +89,14 @@ def script_result(target):
         InputError: there is no such script or function, or it fails.
     """
     path, colon, name = str(target).rpartition(":")
-    if not colon or not path or not name:
-        script = path or name or "model.py"
-        there = functions_in(pathlib.Path(script))
-        raise InputError(
-            f"{str(target)!r} names no function; write SCRIPT.py:FUNCTION, "
-            f"such as {script}:{there[0] if there else 'make'}"
-            + (f" (it has {', '.join(there)})" if there else "") + ".")
-    path = pathlib.Path(path)
+    path = pathlib.Path(path if colon else name)
     if not path.is_file():
         raise InputError(f"there is no script {str(path)!r}; check the path.")
+    if not colon or not name:
+        raise InputError(
+            f"{str(target)!r} names no function; write SCRIPT.py:FUNCTION, "
+            f"such as {path}:{(functions_in(path) or ['make'])[0]}"
+            f"{in_words(path)}.")
     specification = importlib.util.spec_from_file_location(
         NAME, path)
     if specification is None:
@@ -124,8 +122,8 @@ def script_result(target):
             quiet.settled()
         function = getattr(module, name, None)
         if not callable(function):
-            raise InputError(
-                f"{str(path)!r} has no function {name!r}; check its name.")
+            raise InputError(f"{str(path)!r} has no function {name!r}; check "
+                             f"its name{in_words(path)}.")
         try:
             with not_ended():
                 return function()
@@ -141,7 +139,7 @@ def script_result(target):
 def functions_in(path):
     """The names of a script's functions that need no arguments, in order."""
     try:
-        body = ast.parse(path.read_bytes()).body
+        body = ast.parse(pathlib.Path(path).read_bytes()).body
     except (OSError, SyntaxError, ValueError):
         return []
     return [node.name for node in body
@@ -149,6 +147,12 @@ def functions_in(path):
             and not node.name.startswith("_")
             and len(node.args.posonlyargs + node.args.args) <= len(
                 node.args.defaults)]
+
+
+def in_words(path):
+    """In brackets which functions a script has that make something."""
+    there = ", ".join(functions_in(path))
+    return f" (it has {there or 'none that takes no arguments'})"
 
 
 @contextlib.contextmanager

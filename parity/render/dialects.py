@@ -109,7 +109,7 @@ def write(path):
 INTRODUCTION = """\
 What other systems compute, as fields of our configuration, and what each does
 unlike the paper. `parity dialects A B` says in what two differ and how far
-their outputs part; `parity import` reads a model of any of them."""
+their outputs differ; `parity import` reads a model of any of them."""
 
 PUBLISHED = """\
 Trained weights inside ordinary packages, which `parity import` reads as a zip.

@@ -20,7 +20,7 @@ SIZES = {"d_model": 128, "n_heads": 8, "d_ff": 512, "n_encoder_layers": 3,
 
 
 def describe_distance(one, other):
-    """A sentence on how far two dialects' outputs part."""
+    """A sentence on how far two dialects' outputs differ."""
     tokenizer = Tokenizer.load()
     sources, targets = max(zip(*read_pairs()), key=lambda pair: len(pair[0]))
     batch = Batch.of_text([sources], [targets], tokenizer)

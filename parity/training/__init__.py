@@ -1,1 +1,1 @@
-"""Two training runs of anybody, step by step: where and why they part."""
+"""Two training runs of anybody, step by step: where and why they diverge."""

@@ -16,7 +16,7 @@ from parity.training.lockstep import (
 
 def diff_training(a: Callable, b: Callable, steps: int = 3,
                   exact: bool = False) -> TrainingComparison:
-    """Train two models step by step; say where they part and why.
+    """Train two models step by step; say where they diverge and why.
 
     Both are run several times, so that each function has to make its model,
     optimiser and batches anew whenever it is called.

@@ -1,10 +1,15 @@
 """What scripts of users do to the command that runs them."""
 
 import os
+import pathlib
+import re
 import subprocess
 import sys
 
 import pytest
+
+from parity_io.errors import InputError
+from parity.commands import scripts
 
 SCRIPT = """
 import os, torch
@@ -69,9 +74,21 @@ def test_a_loop_of_links(tmp_path):
     assert done.returncode == 2 and "Traceback" not in done.stderr
 
 
-def test_a_script_without_a_function(tmp_path):
+@pytest.mark.parametrize("target, words", [
+    ("model.py", "model.py:make (it has make, ends, odd, at_once)"),
+    ("none.py", "none.py:make (it has none that takes no arguments)"),
+    ("lost.py", "there is no script 'lost.py'")])
+def test_a_script_without_a_function(tmp_path, monkeypatch, target, words):
     """Those that it has are named."""
-    (tmp_path / "model.py").write_text(SCRIPT)
-    done = parity("dump", f"{tmp_path}/model.py", "--out", tmp_path / "dump")
-    assert done.returncode == 2
-    assert "model.py:make (it has make, ends, odd, at_once)" in done.stderr
+    monkeypatch.chdir(tmp_path)
+    pathlib.Path("model.py").write_text(SCRIPT)
+    pathlib.Path("none.py").write_text("x = 3\n")
+    with pytest.raises(InputError, match=re.escape(words)):
+        scripts.script_result(target)
+
+
+def test_a_function_that_a_script_has_not(tmp_path):
+    script = tmp_path / "model.py"
+    script.write_text("def make():\n    pass\n")
+    with pytest.raises(InputError, match=r"'mkae'.*\(it has make\)"):
+        scripts.script_result(f"{script}:mkae")

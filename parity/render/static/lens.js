@@ -1,4 +1,4 @@
-// The losses of four runs, and a lens on the step at which they part.
+// The losses of four runs, and a lens on the step at which they diverge.
 (() => {
   const place = document.getElementById("curves-data");
   if (!place) return;
