@@ -43,8 +43,9 @@ def bench(
         metavar="NAME", help="Whom every ratio is to; an unknown name lists "
         "those that there are.  [default: each one's own peer]",
         show_default=False)] = None,
-    rounds: Annotated[int, typer.Option(
-        min=1, help="Turns of each implementation.")] = 5,
+    rounds: Annotated[Optional[int], typer.Option(
+        min=1, help="Turns of each implementation.  [default: 5, with --quick "
+        "1]", show_default=False)] = None,
     repeats: Annotated[int, typer.Option(
         min=1, help="Timed passes in a turn.")] = 1,
     longest: Annotated[Optional[int], typer.Option(
@@ -87,6 +88,7 @@ def bench(
                 f"{', '.join(PICTURES)}.")
         if quick:
             os.environ[QUICK] = "1"  # for the processes that are timed too
+        rounds = rounds or (1 if quick else 5)
         if grow:
             if against or longest or search or plot or profile or html or (
                     repeats > 1):
@@ -98,8 +100,8 @@ def bench(
                      for name in work or GROWN]
             os.environ[GROW] = "1"
             growth = importlib.import_module("benchmarks.growth")
-            growth.run(works, ports, threads, 1 if quick else rounds, quick,
-                       loud, json_file, markdown)
+            growth.run(works, ports, threads, rounds, quick, loud,
+                       json_file, markdown)
             return
         command = importlib.import_module("benchmarks.command")
         works = [one_of(name, command.WORKS, "work")
@@ -108,9 +110,9 @@ def bench(
             raise InputError(
                 f"{'--search' if search else '--longest'} is of generation, "
                 "which is not among the works; name it too.")
-        command.run(works, ports, threads, against, 1 if quick else rounds,
-                    repeats, longest or 128, quick, loud, json_file, plot,
-                    profile, html, markdown, search)
+        command.run(works, ports, threads, against, rounds, repeats,
+                    longest or 128, quick, loud, json_file, plot, profile,
+                    html, markdown, search)
 
 
 app = typer.Typer(

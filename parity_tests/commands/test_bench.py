@@ -49,6 +49,17 @@ def test_a_quick_run_has_a_row_for_each(tmp_path):
     assert "PyTorch port, fast form" in done.stdout
 
 
+@pytest.mark.parametrize("words, turns", [
+    ((), 5), (("--quick",), 1), (("--quick", "--rounds", "2"), 2)])
+def test_turns_that_are_asked_for_are_taken(monkeypatch, words, turns):
+    """Five without --rounds, and with --quick one."""
+    from benchmarks import __main__, command
+    seen = []
+    monkeypatch.setenv(__main__.QUICK, "")  # which --quick sets
+    monkeypatch.setattr(command, "run", lambda *given: seen.append(given[4]))
+    assert invoke(*words).exit_code == 0 and seen == [turns]
+
+
 def test_ratios_are_drawn(tmp_path):
     """Also where no row has a peer."""
     from benchmarks.plot import draw
