@@ -34,8 +34,8 @@ def lesson(
         "--pictures", metavar="FOLDER", help="Write its pictures to FOLDER.",
     )] = None,
     stop: Annotated[bool, typer.Option(
-        help="Whether it waits for Enter before each section, where a person "
-        "sits at the terminal.")] = True,
+        help="Do not wait for Enter before each section, as is done where a "
+        "person sits at the terminal.")] = True,
 ):
     """Run a lesson: its text, its code, and what that prints on this machine.
 

@@ -33,8 +33,8 @@ def read(
         "--serve", help="Serve the pages to this machine alone, at once, and "
         "let the reader's own text be read.")] = False,
     browser: Annotated[bool, typer.Option(
-        help="Whether --serve opens the browser, where a person sits at the "
-        "terminal.")] = True,
+        help="Do not open the browser, as --serve does where a person sits "
+        "at the terminal.")] = True,
     tcp_port: Annotated[int, typer.Option(
         "--tcp-port", metavar="N", min=0, max=65535, help="Where --serve "
         "listens on 127.0.0.1; 0 for any that is free.")] = TCP_PORT,

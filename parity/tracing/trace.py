@@ -289,7 +289,7 @@ def framework_of(model):
             kind = getattr(kind, word, None)
         if kind is not None and isinstance(model, kind):
             return name
-    hint = "; did you mean trace(*make())?" if isinstance(
+    hint = "; did you mean parity.trace(*make())?" if isinstance(
         model, tuple) else "."
     raise InputError(
         f"a {type(model).__name__} is not a model that can be traced; give a "

@@ -149,5 +149,5 @@ def test_nothing_stays_hooked_when_a_model_raises(made):
 def test_what_is_no_model():
     with pytest.raises(InputError, match="a list is not a model"):
         trace([1], X)
-    with pytest.raises(InputError, match=r"did you mean trace\(\*make\(\)\)"):
+    with pytest.raises(InputError, match=r"mean parity.trace\(\*make\(\)\)"):
         trace((None, X))
