@@ -11,7 +11,7 @@ import typer
 from parity_io.errors import InputError, one_of
 from parity_io.files import check_writable
 from parity.commands.options import Html, Json, Words
-from parity.commands.shell import Commands, told_plainly
+from parity.commands.shell import Command, Commands, told_plainly
 from parity.ports import split_words
 
 #: Who is timed.
@@ -30,7 +30,7 @@ GROWN = "forward", "training", "generation", "attention"
 
 def bench(
     work: Annotated[Optional[list[str]], typer.Argument(
-        metavar="WORK…", help="forward, training, padded, generation, "
+        metavar="[WORK]…", help="forward, training, padded, generation, "
         "attention, loading.  [default: forward training]")] = None,
     port: Annotated[Words, typer.Option(
         "--port", metavar="NAME", help="numpy, torch, keras, jax or all; each "
@@ -118,7 +118,7 @@ def bench(
 app = typer.Typer(
     cls=Commands, add_completion=False, rich_markup_mode=None,
     pretty_exceptions_enable=False)
-app.command(name="bench")(bench)
+app.command(name="bench", cls=Command)(bench)
 
 if __name__ == "__main__":
     app(prog_name="python -m benchmarks")

@@ -12,6 +12,7 @@ import errno
 import functools
 import importlib
 import os
+import re
 import sys
 import traceback
 
@@ -81,6 +82,12 @@ class Command(TyperCommand):
                 said(f"{name} {old[name]}.")
         return super().parse_args(ctx, args)
 
+    def collect_usage_pieces(self, ctx):
+        """How it is written in a line: arguments as their metavars are."""
+        return [self.options_metavar, *(
+            param.metavar for param in self.get_params(ctx)
+            if param.param_type_name == "argument")]
+
     def format_options(self, ctx, formatter):
         """List the arguments and the options; then tell each panel's."""
         rows: dict = {"argument": [], "option": []}
@@ -103,6 +110,10 @@ class Command(TyperCommand):
                 formatter.write_text(f"{'; '.join(texts)}.")
 
 
+#: How help writes what an option takes that has no metavar of its own.
+METAVARS = {"str": "NAME", "int": "N", "float": "X"}
+
+
 def shortened(option, names, text):
     """(how an option is written, what it is), without its range.
 
@@ -111,6 +122,8 @@ def shortened(option, names, text):
     if option.is_flag:
         return (option.default and option.secondary_opts or [names])[0], (
             option.help or "")
+    names = re.sub(r"<(\w+)[^>]*>$", lambda kind: METAVARS.get(
+        kind[1], kind[0]), names)
     told = option.show_default and option.default not in (None, 0, "")
     return names, (option.help or "") + (
         f"  [default: {option.default}]" if told else "")

@@ -132,6 +132,13 @@ def test_help(command):
     assert done.exit_code == 0 and f"Usage: root {command} " in done.output
 
 
+@pytest.mark.parametrize("command", get_command(app).commands)
+def test_help_names_what_is_given_as_the_pages_do(command):
+    """A FILE, a NAME, an N: no type of Python, no brackets in brackets."""
+    told = CliRunner().invoke(app, [command, "--help"]).output
+    assert not re.findall(r"<\w+.*?>|\[\[|\{", told)
+
+
 @pytest.mark.parametrize("command", ["check", "train"])
 def test_help_of_many_options_fits_a_screen(command):
     """And has every one of them."""
