@@ -11,12 +11,8 @@
 # %%
 import numpy as np
 
-from transformer_contract.batch import Batch
-from transformer_contract.tokenizer import Tokenizer
-from parity import assert_parity, ports
-from parity.check import golden
-from parity.reading import lessons
-from parity.render import figures
+from parity.course.lesson import (
+    assert_parity, Batch, figures, golden, lessons, ports, Tokenizer)
 
 np.set_printoptions(precision=4, suppress=True, linewidth=76)
 engines = lessons.engines_here()
@@ -130,7 +126,7 @@ print(table[tokens][0])
 # average. Without the root they would drown the words:
 
 # %%
-from transformer_contract.sinusoids import interleaved_table
+from parity.course.lesson import interleaved_table
 
 for width in (16, 128, 512):
     rows = draw.normal(size=(1000, width)) / width**0.5

@@ -13,14 +13,9 @@ from importlib import import_module
 
 import numpy as np
 
-from transformer_contract.batch import Batch
-from transformer_contract.sinusoids import (
-    angles, halves_table, interleaved_table)
-from transformer_contract.weights import probe_weights
-from parity import assert_parity, ports
-from parity.check import cases
-from parity.reading import lessons
-from parity.render import figures
+from parity.course.lesson import (
+    angles, assert_parity, Batch, cases, figures, halves_table,
+    interleaved_table, lessons, ports, probe_weights)
 
 np.set_printoptions(precision=4, suppress=True, linewidth=76)
 engines = lessons.engines_here()

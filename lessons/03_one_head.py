@@ -101,8 +101,7 @@ print("the verb's scores:", scores[2])
 # now knows that an animal drank, and a food was drunk.
 
 # %%
-from parity.reading import lessons
-from parity.render import figures
+from parity.course.lesson import figures, lessons
 
 
 def softmax(scores):
@@ -180,9 +179,7 @@ for name, one in found.items():
 # worst row.
 
 # %%
-from transformer_contract.shipped import VECTORS
-from parity import assert_parity
-from parity.check.vectors import Vector
+from parity.course.lesson import assert_parity, Vector, VECTORS
 
 printed = Vector(VECTORS / "notebook_single_head.safetensors")
 ours = {"query.kernel": w_q, "key.kernel": w_k, "value.kernel": w_v}

@@ -11,12 +11,8 @@
 # %%
 import numpy as np
 
-from transformer_contract.batch import Batch
-from parity import assert_parity
-from parity.causes import catalogue
-from parity.check import golden
-from parity.reading import lessons
-from parity.render import figures
+from parity.course.lesson import (
+    assert_parity, Batch, catalogue, figures, golden, lessons)
 
 np.set_printoptions(precision=4, suppress=True, linewidth=76)
 engines = lessons.engines_here()
@@ -39,7 +35,7 @@ assert config.n_decoder_layers == 2
 #
 #     padding mask   [B 1 1 S]   key ≠ padding
 #     causal mask    [1 1 T T]   key ≤ query
-#     the decoder's  [B 1 T T]   both, but a target's first token is read
+#     the decoder's  [B 1 T T]   both; a target's first token is never hidden
 #
 # The axes of size 1 are for broadcasting: one mask serves every head, and a
 # padding mask every query.

@@ -11,13 +11,8 @@
 # %%
 import numpy as np
 
-from transformer_contract.batch import Batch
-from transformer_contract.shipped import VECTORS
-from parity import assert_parity
-from parity.check import golden
-from parity.check.vectors import Vector
-from parity.reading import lessons
-from parity.render import figures
+from parity.course.lesson import (
+    assert_parity, Batch, figures, golden, lessons, Vector, VECTORS)
 
 np.set_printoptions(precision=4, suppress=True, linewidth=76)
 engines = lessons.engines_here()

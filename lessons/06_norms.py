@@ -11,11 +11,8 @@
 # %%
 import numpy as np
 
-from transformer_contract.weights import probe_weights, select
-from parity import assert_parity
-from parity.check import cases
-from parity.reading import lessons
-from parity.render import figures
+from parity.course.lesson import (
+    assert_parity, cases, figures, lessons, probe_weights, select)
 
 np.set_printoptions(precision=4, suppress=True, linewidth=76)
 engines = lessons.engines_here()

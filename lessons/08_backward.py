@@ -13,10 +13,7 @@ from importlib import import_module
 
 import numpy as np
 
-from parity import assert_parity, ports
-from parity.check import cases
-from parity.reading import lessons
-from parity.render import figures
+from parity.course.lesson import assert_parity, cases, figures, lessons, ports
 
 np.set_printoptions(precision=4, suppress=True, linewidth=76)
 engines = lessons.engines_here()
@@ -185,7 +182,7 @@ assert np.abs(mean_too - truth).max() > 1e-2
 # %%
 small = cases.test_size("notebook").replace(
     n_encoder_layers=1, n_decoder_layers=1)
-from transformer_contract.weights import probe_weights
+from parity.course.lesson import probe_weights
 
 given = probe_weights(small)
 batch = cases.padded_batch(small)

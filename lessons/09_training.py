@@ -11,14 +11,9 @@
 # %%
 import numpy as np
 
-from transformer_contract.batch import Batch
-from transformer_contract.config import TransformerConfig
-from transformer_contract.training import TrainingConfig
-from transformer_contract.weights import initial_weights
-from parity import assert_parity
-from parity.check import golden
-from parity.reading import lessons
-from parity.render import figures
+from parity.course.lesson import (
+    assert_parity, Batch, figures, golden, initial_weights, lessons,
+    TrainingConfig, TransformerConfig)
 
 np.set_printoptions(precision=4, suppress=True, linewidth=76)
 engines = lessons.engines_here()

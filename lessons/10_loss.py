@@ -11,11 +11,7 @@
 # %%
 import numpy as np
 
-from transformer_contract.batch import Batch
-from parity import assert_parity
-from parity.check import golden
-from parity.reading import lessons
-from parity.render import figures
+from parity.course.lesson import assert_parity, Batch, figures, golden, lessons
 
 np.set_printoptions(precision=4, suppress=True, linewidth=76)
 engines = lessons.engines_here()

@@ -13,12 +13,8 @@ from importlib import import_module
 
 import numpy as np
 
-from transformer_contract.batch import Batch
-from transformer_contract.generation import GenerationConfig
-from parity import assert_parity, ports
-from parity.check import golden
-from parity.reading import lessons
-from parity.render import figures
+from parity.course.lesson import (
+    assert_parity, Batch, figures, GenerationConfig, golden, lessons, ports)
 
 np.set_printoptions(precision=4, suppress=True, linewidth=76)
 engines = lessons.engines_here()

@@ -14,13 +14,8 @@ import ml_dtypes
 import numpy as np
 
 import parity
-from parity_io.errors import InputError
-from transformer_contract.weights import probe_weights, select
-from parity.check import cases
-from parity.causes import catalogue
-from parity.diagnosis import proof
-from parity.reading import lessons
-from parity.render import figures
+from parity.course.lesson import (
+    cases, catalogue, figures, InputError, lessons, probe_weights, select)
 
 engines = lessons.engines_here()
 print("frameworks:", ", ".join(engines))
@@ -298,10 +293,12 @@ else:
 #
 # A check that says *match* may miss mistakes. So this project keeps a catalogue
 # of faults and puts each into each port: every one must be caught at its own
-# step and named. Here is one of them: the norm comes after the sum, and the
-# model has it before the sub-layer.
+# step and named. Here is one of them: the port has its norm after the sum, and
+# the original before the sub-layer.
 
 # %%
+from parity.diagnosis import proof
+
 fault = catalogue.by_name("post-norm, not pre-norm")
 print(f"{len(catalogue.faults())} faults; this one shows first in the case "
       f"{fault.case!r}, step {fault.step!r}")

@@ -17,12 +17,8 @@ from importlib import import_module
 
 import numpy as np
 
-from transformer_contract.generation import GenerationConfig
-from transformer_contract.weights import probe_weights
-from parity import ports
-from parity.check import cases
-from parity.reading import lessons
-from parity.render import figures
+from parity.course.lesson import (
+    cases, figures, GenerationConfig, lessons, ports, probe_weights)
 
 engines = lessons.engines_here()
 package = ports.package("numpy")

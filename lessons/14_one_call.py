@@ -14,11 +14,7 @@ import ast
 
 import numpy as np
 
-from transformer_contract.weights import probe_weights
-from parity import ports
-from parity.check import cases
-from parity.reading import lessons
-from parity.render import figures
+from parity.course.lesson import cases, figures, lessons, ports, probe_weights
 
 np.set_printoptions(precision=4, suppress=True, linewidth=76)
 engines = lessons.engines_here()
