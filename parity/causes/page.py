@@ -10,9 +10,9 @@ Every cause that this project knows, by topic. Each is written down once, in
 `parity compare`, and hinted at by `parity.assert_parity`.
 `parity check faults --markdown docs/causes.md` writes this page.
 
-The third column is the case and the step at which our ports show it first, the
-fourth what a comparison of two traces says. A cause that two arrays show by
-themselves, without what they were made of, has a hint.
+The third column names the case and the step at which our ports show a cause
+first. The fourth is what `parity compare` says of it. “hint: yes” means that
+`parity.assert_parity` recognises it from the two arrays alone.
 """
 
 TITLES = ("cause", "what it is", "in our ports", "in two traces", "hint")

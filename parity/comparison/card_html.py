@@ -64,7 +64,8 @@ html[theme=dark] .parity-card{{{DARK}}}
   margin-right:.5rem}
  .parity-card dl{grid-template-columns:max-content minmax(0,1fr)}
  .parity-card dd.wide{grid-column:2}
- .parity-card dd.place{grid-column:2;text-align:left}}
+ .parity-card dd.place{grid-column:2;text-align:left}
+ .parity-card pre{white-space:pre-wrap}}
 </style>"""
 
 #: How many columns of steps are shown: on a page they wrap.

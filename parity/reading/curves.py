@@ -1,4 +1,4 @@
-"""The page of the four training runs: losses, and where float32 parts them."""
+"""The page of the four training runs: losses, and where float32 shows."""
 
 import base64
 

@@ -15,7 +15,7 @@ from transformer_contract.generation import GenerationConfig
 from parity.causes import catalogue
 from parity.check.run import LONGEST
 from parity.numerics.softmax import softmax
-from parity.reading.values import EXAMPLE, Shipped
+from parity.reading.shipped_model import EXAMPLE, Shipped
 from parity.render.maps import shown
 
 #: The sentences that come with the pages.
@@ -31,9 +31,12 @@ CHANGES = {
 
 #: The attentions by their places in the model, and who looks at what.
 KINDS = {
-    "cross": ("decoder", "cross_attention", "answer → source"),
-    "decoder": ("decoder", "self_attention", "answer → answer"),
-    "encoder": ("encoder", "self_attention", "source → source")}
+    "cross": ("decoder", "cross_attention",
+              "cross-attention: answer → source"),
+    "decoder": ("decoder", "self_attention",
+                "decoder self-attention: answer → answer"),
+    "encoder": ("encoder", "self_attention",
+                "encoder self-attention: source → source")}
 
 #: Sources are padded to this length, so that there is padding to be hidden; and
 #: so many tokens are told of each place of the answer.
@@ -44,7 +47,7 @@ def read(values, text):
     """What a page shows of a text, as plain data.
 
     Args:
-        values: a values.Shipped, or what has its attributes.
+        values: a shipped_model.Shipped, or what has its attributes.
         text: it has at most LENGTH tokens, or as many as the model reads.
     """
     tokenizer = values.tokenizer

@@ -56,14 +56,16 @@ addEventListener("resize", reachable);
   const links = new Map([...menu.querySelectorAll(".contents a")].map(
     (link) => [decodeURIComponent(link.hash.slice(1)), link]));
   const places = [...links.keys()].map((id) => document.getElementById(id)).filter(Boolean);
+  // How much of the menu lies under what stands above it on a wide screen.
+  const covered = () => document.querySelector("header.site").offsetHeight + 8;
   const look = () => {
     const above = places.filter((one) => one.getBoundingClientRect().top < 140);
     const here = above.length ? links.get(above[above.length - 1].id) : null;
     for (const link of links.values()) link.classList.toggle("here", link === here);
     if (!here || menu.scrollHeight <= menu.clientHeight) return;
     const top = here.offsetTop - menu.offsetTop;
-    if (top < menu.scrollTop + 120 || top > menu.scrollTop + menu.clientHeight - 60) {
-      menu.scrollTop = top - menu.clientHeight / 2;
+    if (top < menu.scrollTop + covered() || top > menu.scrollTop + menu.clientHeight - 60) {
+      menu.scrollTop = top - (covered() + menu.clientHeight) / 2;
     }
   };
   let waits = false;
@@ -73,6 +75,6 @@ addEventListener("resize", reachable);
     requestAnimationFrame(() => { waits = false; look(); });
   }, { passive: true });
   const current = menu.querySelector("[aria-current]");
-  if (current) menu.scrollTop = Math.max(0, current.offsetTop - 200);
+  if (current) menu.scrollTop = Math.max(0, current.offsetTop - covered());
   look();
 })();
