@@ -41,6 +41,7 @@ def lesson(
 
     A lesson is a Python file in cells, to be copied and changed.
     """
+    from parity import compiled
     from parity.reading import lessons
     with told_plainly():
         paths = {int(path.name.partition("_")[0]): path
@@ -73,7 +74,9 @@ def lesson(
         sits = sys.stdin.isatty() and sys.stdout.isatty()
         if sits and not pictures:  # who reads of a picture wants to see it
             pictures = pathlib.Path(tempfile.mkdtemp(prefix="lesson-"))
-        if _run(paths[number], pictures, stop and sits):
+        with compiled.environment(compiled.quickly()):
+            whole = _run(paths[number], pictures, stop and sits)
+        if whole:
             _after(number, paths)
 
 
