@@ -68,6 +68,7 @@ def read(
                   folder=modules.result_cache.folder()) as call):
             tell("models run, forward and backward")
             values = call(*run)
+            values.complete(call)
             sizes = modules.pages.Site(values, call=call).write(out, tell)
         for column, reason in values.not_checked.items():
             print(f"not checked: {column}, {reason}", file=sys.stderr)

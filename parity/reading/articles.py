@@ -10,7 +10,7 @@ from parity.reading import (
 from parity.reading.curves import of_curves
 from parity.reading.reference_pages import causes_page, differences_page
 from parity.reading.match import of_match, worst_of
-from parity.reading.values import MAPS
+from parity.reading.shipped_model import MAPS
 from parity.reading.variants import of_variants, softmax
 from parity.render import pictures
 from parity.render.maps import figures

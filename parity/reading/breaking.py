@@ -18,7 +18,7 @@ from parity.check import cases
 from parity.check.run import LONGEST
 from parity.check.runners import Reference, own_error
 from parity.numerics.tolerances import FLOAT64_LIMIT
-from parity.reading.values import MAPS, Shipped
+from parity.reading.shipped_model import MAPS, Shipped
 from parity.render import pictures
 
 #: The dtypes in which an error is held against a limit.
@@ -71,7 +71,7 @@ class Breaking:
     """The shipped model on some dates, to be broken.
 
     Args:
-        values: a values.Shipped.
+        values: a shipped_model.Shipped.
         chosen: the names of the faults.
         sources: the dates.
         batch, labels: the same as token ids, and what is to be predicted; by

@@ -18,7 +18,7 @@ from transformer_contract.generation import GenerationConfig
 from parity.check import golden
 from parity.check.run import LONGEST
 from parity.numerics.comparator import relative_error
-from parity.reading.values import MAPS
+from parity.reading.shipped_model import MAPS
 from parity.render.pictures import number, percent
 from parity.runs import translation
 

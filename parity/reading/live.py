@@ -18,7 +18,7 @@ from parity.ports import NotChecked
 from parity.reading.breaking import Breaking, breakable
 from parity.reading.tree import tree_of
 from parity.reading.model_run import ModelRun
-from parity.reading.values import Shipped
+from parity.reading.shipped_model import Shipped
 from parity.render.maps import figures
 
 #: How many characters a text may have.

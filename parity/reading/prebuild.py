@@ -1,8 +1,8 @@
 """What takes long and needs none of the pages' values, made elsewhere.
 
-In other processes: lessons, differences that are demonstrated, faults, and
-each dialect's model and fields. What was made so before, of the same files, is
-taken as it was kept.
+In other processes: searches, variants, lessons, differences that are
+demonstrated, faults, and each dialect's model and fields. What was made so
+before, of the same files, is taken as it was kept.
 """
 
 import concurrent.futures
@@ -15,7 +15,8 @@ import threading
 from transformer_contract.dialects.table import SYSTEMS
 from parity import compiled
 from parity.reading import (
-    breaking, dialects, lessons, reference_pages, result_cache, sentence)
+    breaking, dialects, lessons, reference_pages, result_cache, sentence,
+    shipped_model)
 
 #: How many processes at most; each imports every framework. The one that asks
 #: imports none, and mostly waits.
@@ -26,13 +27,15 @@ PROCESSES = 3
 def compiled_once():
     """Let all processes share what JAX compiles, here before it is imported.
 
-    Where nothing of it is kept already, in a folder of this run.
+    Quickly, for most of it runs once. Where nothing of it is kept already, in a
+    folder of this run.
     """
     with contextlib.ExitStack() as stack:
         folder = compiled.folder() or (
             stack.enter_context(tempfile.TemporaryDirectory(
                 prefix="parity-read-", ignore_cleanup_errors=True)))
-        stack.enter_context(compiled.environment(compiled.keeping(folder)))
+        stack.enter_context(compiled.environment(
+            compiled.keeping(folder) | compiled.quickly()))
         yield
 
 
@@ -44,6 +47,9 @@ def call(make, *what):
 def jobs(port_names, paths=None):
     """(function, arguments) of each thing, those that take longest first."""
     names = tuple(port_names)
+    yield shipped_model.run_searches, names
+    for number in range(len(shipped_model.OTHERS)):
+        yield shipped_model.run_other, number, names
     yield reference_pages.differences_text, names
     yield breaking.shipped,
     yield sentence.shipped,

@@ -4,7 +4,7 @@
 from markupsafe import Markup
 
 from parity.reading import formulas, listing, row_tests, rulings, sources
-from parity.reading.values import OTHERS
+from parity.reading.shipped_model import OTHERS
 from parity.render import maps, pictures, worded
 
 #: The sub-layer of keras.layers.MultiHeadAttention behind each step.

@@ -9,7 +9,7 @@ from transformer_contract.sinusoids import TABLES
 from parity.numerics.comparator import compare
 from parity.numerics.tolerances import FLOAT64_LIMIT
 from parity.reading.model_run import ModelRun
-from parity.reading.values import reread
+from parity.reading.shipped_model import reread
 from parity.render import pictures
 
 

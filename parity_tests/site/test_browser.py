@@ -11,7 +11,7 @@ from parity.causes import catalogue
 from parity.check import golden
 from parity.differences import registry
 from parity.reading import (
-    breaking, curves, pages, serving, slides, sources, values)
+    breaking, curves, pages, serving, shipped_model, slides, sources, values)
 from parity_tests.support import page_pictures
 from parity_tests.support.browser import Opened, chromium
 from parity_tests.support.lessons import alone
@@ -106,7 +106,8 @@ def test_all_that_a_search_finds_is_there(site):
 
 @pytest.mark.long(8)
 def test_faults_show_first_where_the_catalogue_says(site, broken):
-    assert broken.answers == [site[1].pairs[text] for text in values.MAPS]
+    assert broken.answers == [
+        site[1].pairs[text] for text in shipped_model.MAPS]
     for one in broken.faults:
         step = catalogue.by_name(one["name"]).step
         if not step.endswith("_mask"):  # which is no step of a model

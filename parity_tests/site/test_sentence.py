@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from parity.reading import sentence
-from parity.reading.values import Shipped
+from parity.reading.shipped_model import Shipped
 
 
 @pytest.fixture(scope="module")

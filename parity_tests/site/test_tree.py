@@ -9,7 +9,7 @@ from transformer_contract.batch import Batch
 from transformer_contract.generation import GenerationConfig
 from parity import ports
 from parity.reading import articles, pages, tree, values
-from parity.reading.values import MAPS
+from parity.reading.shipped_model import MAPS
 
 
 @pytest.fixture(scope="module")
