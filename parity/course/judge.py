@@ -259,7 +259,7 @@ def _items_differ(answer, truth, exercise):
         return f"{len(answer)} values are returned, not {len(truth)}"
     for place, (one, other) in enumerate(zip(answer, truth), start=1):
         if problem := difference(one, other, exercise):
-            return f"value {place} of {len(truth)}: {problem}"
+            return f"result {place} of {len(truth)}: {problem}"
     return ""
 
 
