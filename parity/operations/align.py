@@ -40,7 +40,8 @@ class Alignment:
         self.a, self.b, self.near = a, b, near
         self._ends = ends
         self.in_a, self.in_b = {}, {}
-        self._tables, self._ordered = {"a": _tables(a)}, {}
+        self._tables = {"a": _tables(a)}
+        self._ordered = a.kept.setdefault("ordered", {})
         for value in b.values:
             numbers = self._found("a", value.signature)
             if not value.signature.telling:
@@ -148,9 +149,9 @@ class Alignment:
             if number in lost:
                 continue
             lost.add(number)
-            maker = program.maker(number)
-            queue += [] if maker is None else [
-                each for each in maker.operands
+            queue += [
+                each for maker in program.makers(number)
+                for each in maker.operands
                 if not self.has(side, each) and not is_scalar(
                     program.values[each])]
         return lost
@@ -191,6 +192,8 @@ def moves(operation):
 
 def _tables(program):
     """{kind: (moments, sizes, numbers, the largest moment in order)}."""
+    if "tables" in program.kept:
+        return program.kept["tables"]
     groups = {}
     for value in program.values:
         groups.setdefault(value.signature.kind, []).append(value)
@@ -199,6 +202,7 @@ def _tables(program):
         values.sort(key=lambda value: value.signature.moments[-1])
         moments = np.array([value.signature.moments for value in values])
         tables[kind] = moments, values, moments[:, -1]
+    program.kept["tables"] = tables
     return tables
 
 

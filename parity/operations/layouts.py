@@ -93,6 +93,12 @@ def spread(array, shape):
     return None
 
 
+def in_parts(array, axis, order):
+    """An array with the equal parts of an axis in another order."""
+    parts = np.split(array, len(order), axis)
+    return np.concatenate([parts[i] for i in order], axis)
+
+
 def distance(one, two):
     """How far two arrays of one shape are apart, as a share of the second."""
     one, two = (np.asarray(each, np.complex128 if np.iscomplexobj(each)

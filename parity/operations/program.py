@@ -151,6 +151,11 @@ class Program:
         seconds: how long the run took.
         blur: by how much its outputs may be off, as a share of them, since
             numbers of a file are float32's; 0 where it is not known.
+        added: numbers of values that the run did not compute; see
+            ``parity.operations.equivalents``.
+        equals: {number of a value: numbers of operations, not of the run, by
+            which it is made as well}.
+        kept: what an Alignment has found out of it, for the next one.
     """
 
     framework: str
@@ -162,6 +167,16 @@ class Program:
     notes: list = dataclasses.field(default_factory=list)
     seconds: float = 0.0
     blur: float = 0.0
+    added: set = dataclasses.field(default_factory=set)
+    equals: dict = dataclasses.field(default_factory=dict)
+    kept: dict = dataclasses.field(
+        default_factory=dict, init=False, repr=False, compare=False)
+
+    def makers(self, value):
+        """Every Operation by which a value is made, the run's first."""
+        own = self.maker(value)
+        return [*([] if own is None else [own]), *(
+            self.operations[each] for each in self.equals.get(value, ()))]
 
     def maker(self, value):
         """The Operation that made a value; None of a leaf."""

@@ -46,8 +46,10 @@ def first_pairs(alignment, one, two, pair, deep=MOST):
 def back(alignment, one, two, a, b):
     """The pairs that two operations read and that differ; [] where they are
     not the same operation, or all that they read is the same."""
-    mine, theirs = one.program.maker(a), two.program.maker(b)
-    if mine is None or theirs is None or mine.name != theirs.name:
+    theirs = two.program.maker(b)
+    mine = next((each for each in one.program.makers(a)
+                 if theirs is not None and each.name == theirs.name), None)
+    if mine is None:
         return []
     if {key: value for key, value in mine.settings.items()
             if key not in LOOSE} != {

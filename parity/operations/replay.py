@@ -108,7 +108,7 @@ def _way(program, operation, results):
     """The first function of arrays that gives an operation's own results of
     its own operands, or None."""
     arrays = [program.values[each].array for each in operation.operands]
-    for way in _ways(operation, results):
+    for way in ways_of(operation, results):
         try:
             made = way(arrays)
             if len(made) == len(results) and all(
@@ -121,7 +121,7 @@ def _way(program, operation, results):
     return None
 
 
-def _ways(operation, results):
+def ways_of(operation, results):
     """Yield functions of a list of arrays that may be an operation."""
     name, settings = operation.name, operation.settings
     if name in PLAIN and len(results) == 1:

@@ -3,6 +3,8 @@
 import time
 
 from parity.operations.align import Alignment
+from parity.operations.equivalents import with_equivalents
+from parity.operations.program import MADE
 from parity.operations.skeleton import Skeleton
 
 #: So often b is run at most, and for so many seconds of the processor, so that
@@ -26,9 +28,9 @@ class Runs:
     """
 
     def __init__(self, a, run, near, edits=None, runs=RUNS, seconds=SECONDS):
-        self.a, self._run, self.near = a, run, near
+        self.a, self._run, self.near = with_equivalents(a), run, near
         self.most, self.until = runs, time.process_time() + seconds
-        self.one = Skeleton(a)
+        self.one = Skeleton(self.a)
         self.runs, self.edits = 0, dict(edits or {})
         self.found, self.groups, self.shrunk = [], [], (None, {})
 
@@ -72,3 +74,10 @@ def key(edits):
 def size(alignment):
     """How much is lost, to choose the better of two."""
     return bool(alignment.different), len(alignment.lost["b"])
+
+
+def broken(now, then):
+    """Whether values of b that were a's before an edit are no longer."""
+    return any(value.number not in then.in_a and value.kind == MADE
+               and now.b.values[value.number].signature.telling
+               for value in then.b.values if value.number in now.in_a)

@@ -30,7 +30,9 @@ NAMES = {
     "empty_like": "full", "new_zeros": "full", "new_ones": "full",
     "new_full": "full", "new_empty": "full", "new_empty_strided": "full",
     "empty_strided": "full", "split": "slice", "split_with_sizes": "slice",
-    "unbind": "slice", "unfold": "unfold", "as_strided": "as_strided",
+    "unbind": "slice", "unsafe_split": "slice",
+    "unsafe_split_with_sizes": "slice", "unfold": "unfold",
+    "as_strided": "as_strided",
     "flip": "flip", "scatter": "put", "index_put": "put", "_index_put_impl":
     "put", "index_copy": "put", "slice_scatter": "put",
     "select_scatter": "put", "masked_scatter": "put",
@@ -148,8 +150,8 @@ def translated(function, args, kwargs):
         name = "take" if len(paths) == 2 else "index"
     elif base in ("mm", "bmm", "mv", "dot"):
         settings = products(args)
-    elif base in ("unsqueeze", "squeeze", "split", "unbind") or (
-            name in ("reshape",)):
+    elif base in ("unsqueeze", "squeeze", "split", "unbind",
+                  "unsafe_split") or name in ("reshape",):
         settings = {key: value for key, value in settings.items()
                     if key in ("shape", "axis", "sizes")}
     elif base in ("clamp", "clamp_min", "clamp_max"):
