@@ -20,16 +20,11 @@ class ExchangedTrials(State):
 
     def exchanged(self, operation):
         """Two parts of a value exchanged that an operation reads, or the
-        first half of its parts and the second: whichever is best."""
-        for parts in self.parts_before(operation):
-            count = len(parts)
-            half = count // 2
-            orders = [(*range(half, count), *range(half))] * (
-                count % 2 == 0 and half > 1)
-            orders += [tuple(two if i == one else one if i == two else i
-                             for i in range(count))
-                       for one, two in itertools.combinations(range(count), 2)]
-            made = [self.in_order(parts, order) for order in orders]
+        first half of its parts and the second, whichever is best; the steps of
+        a sequence from its other end."""
+        for parts, steps in self.parts_before(operation):
+            made = [self.in_order(parts, order)
+                    for order in _orders(len(parts), steps)]
             yield dataclasses.replace(made[0], each=tuple(made), ways=[
                 each.ways[0] for each in made])
 
@@ -53,8 +48,9 @@ class ExchangedTrials(State):
                      order)
 
     def parts_before(self, operation):
-        """[numbers of the parts of a value, as they stand in it], of each that
-        is taken apart shortly before an operation."""
+        """Yield of each value that is taken apart shortly before an operation
+        the numbers of its parts, as they stand in it, and whether they are the
+        steps of a sequence."""
         now, sources = [operation], {}
         for _ in range(BEFORE):
             before = []
@@ -69,20 +65,42 @@ class ExchangedTrials(State):
                         sources[self.two.root(maker.operands[0])] = None
             now = before
         for source in sources:
-            parts = [result for each in self.two.readers.get(source, ())
-                     if each.name == "slice" for result in each.results]
-            parts = [part for part in parts if part in self.alignment.in_a
-                     and self.b.values[part].signature.telling]
-            shapes = {self.b.values[part].shape for part in parts}
-            whole = self.b.values[source].shape
-            most = PLACES if len(parts) in whole else PARTS
-            if len(shapes) == 1 and 1 < len(parts) <= most:
-                yield sorted(parts, key=lambda part: _start(
-                    self.b.maker(part), part))
+            parts, steps = self.parts_taken(source)
+            if parts:
+                yield parts, steps
+
+    def parts_taken(self, source):
+        """The numbers of the parts of a value as they stand in it, and whether
+        they are the steps of a sequence; none where they are not alike."""
+        parts = [result for each in self.two.readers.get(source, ())
+                 if each.name == "slice" for result in each.results]
+        parts = [part for part in parts if part in self.alignment.in_a
+                 and self.b.values[part].signature.telling]
+        shapes = {self.b.values[part].shape for part in parts}
+        whole = self.b.values[source].shape
+        steps = len(parts) in whole and len(parts) > PLACES
+        if len(shapes) != 1 or len(parts) < 2 or not (
+                steps or len(parts) <= PARTS):
+            return [], False
+        return sorted(parts, key=lambda part: _start(
+            self.b.maker(part), part)), steps
+
+
+def _orders(count, steps):
+    """The orders of so many parts that are tried."""
+    if steps:
+        return [(*reversed(range(count)),)]
+    half = count // 2
+    return [(*range(half, count), *range(half))] * (
+        count % 2 == 0 and half > 1) + [
+        tuple(two if i == one else one if i == two else i
+              for i in range(count))
+        for one, two in itertools.combinations(range(count), 2)]
 
 
 def _start(maker, part):
     """Where a part begins in what it is taken of, for the order of parts."""
     start = maker.settings.get("start")
-    return (start if isinstance(start, int) else 0,
+    start = start if isinstance(start, tuple) else (start,)
+    return (sum(each for each in start if isinstance(each, int)),
             maker.results.index(part))

@@ -5,9 +5,9 @@ import itertools
 
 import numpy as np
 
-from parity.operations.layouts import relaid_as
+from parity.operations.layouts import in_parts, relaid_as
 from parity.operations.program import LEAF, OPERAND, PARAMETER, RESULT
-from parity.operations.runs import Runs, key, size
+from parity.operations.runs import Runs, broken, key, size
 from parity.operations.trial import EXCHANGED, EXTRA, SCALAR
 
 
@@ -37,13 +37,22 @@ class Repeats(Runs):
 
     def at_next_places(self, trial, trials):
         """Yield Trials at the next places of the lines of another."""
-        if trial.b is None or trial.a is None and trial.kind != EXTRA or (
-                trial.kind == EXCHANGED):
+        if trial.b is None or trial.a is None and trial.kind != EXTRA:
+            return
+        if trial.kind == EXCHANGED:
+            yield from self.at_next_parts(trial, trials)
             return
         mine, theirs = (
             [other for other in program.operations
              if _line(other) == _line(of)] if of is not None else []
             for program, of in ((trials.b, trial.b), (self.a, trial.a)))
+        if trial.a is not None:  # of the run, or both of another way
+            theirs = [each for each in theirs if (
+                {*each.results} <= self.a.added) == (
+                {*trial.a.results} <= self.a.added)]
+            if len(theirs) != len(mine):
+                theirs = [each for each in theirs if _makers(
+                    self.a, each) == _makers(self.a, trial.a)]
         at_b, at_a = _index(mine, trial.b), _index(theirs, trial.a)
         for other in mine[at_b + 1:]:
             if not any(result in trials.alignment.lost["b"]
@@ -58,6 +67,22 @@ class Repeats(Runs):
             elif there < len(theirs):
                 yield from self.at_operations(
                     trial, trials, other, theirs[there])
+
+    def at_next_parts(self, trial, trials):
+        """Yield Trials with the parts of other values in the same order, that
+        are taken at the same line."""
+        seen = set()
+        for other in trials.b.operations:
+            source = trials.two.root(other.operands[0]) if (
+                other.operands) else None
+            if _line(other) != _line(trial.b) or source in seen:
+                continue
+            seen.add(source)
+            parts, steps = trials.parts_taken(source)
+            if len(parts) == len(trial.slot) and not steps:
+                made = trials.in_order(parts, trial.slot)
+                if not made.ways[0].keys() <= self.edits.keys():
+                    yield made
 
     def at_operations(self, trial, trials, b, a):
         """A Trial at two operations as another is at its two."""
@@ -163,6 +188,38 @@ class Repeats(Runs):
                 trial, value_b=other.number, more=(),
                 b=now.b.operations[(now.b.users.get(other.number) or [
                     0])[0]], ways=[{(LEAF, name): alike[LEAF, name]}]))
+        return more
+
+
+    def in_like_modules(self, trial, now, then):
+        """The same order of parts in every parameter that is called like one
+        of a Trial's and has its shape, such as of a cell in the other
+        direction, if that is better."""
+        leaves = {value.name: value for value in now.b.values
+                  if value.kind == PARAMETER and value.name}
+        alike = {}
+        for (_, name), array in trial.ways[0].items():
+            mine = leaves[name]
+            axis = next(axis for axis in range(mine.array.ndim)
+                        if mine.shape[axis] % len(trial.slot) == 0
+                        and np.array_equal(array, in_parts(
+                            mine.array, axis, trial.slot)))
+            alike |= {(LEAF, other.name): in_parts(
+                other.array, axis, trial.slot) for other in leaves.values()
+                if other.shape == mine.shape and other.array is not None
+                and (LEAF, other.name) not in trial.ways[0]
+                and other.name.rpartition(".")[2] == name.rpartition(".")[2]}
+        more = self.aligned(self.edits | alike) if alike else None
+        if not more or more.different and (
+                size(more) >= size(then) or broken(then, more)):
+            return then
+        self.edits |= alike
+        self.found[-1].after = more
+        for (_, name), array in alike.items():
+            reader = now.b.users.get(leaves[name].number) or [0]
+            self.found[-1].also.append(dataclasses.replace(
+                trial, value_b=leaves[name].number, more=(),
+                b=now.b.operations[reader[0]], ways=[{(LEAF, name): array}]))
         return more
 
 

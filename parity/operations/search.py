@@ -15,7 +15,7 @@ from parity.operations.layouts import relaid
 from parity.operations.narrowing import Narrowing
 from parity.operations.program import LEAF, MADE, OPERAND, RESULT
 from parity.operations.repeats import Repeats
-from parity.operations.runs import size
+from parity.operations.runs import broken, size
 from parity.operations.skeleton import Skeleton
 from parity.operations.trial import (
     ARRAY, COMPUTED, EXTRA, MISSING, ORDER, OTHER, PACKED, SCALAR, Trial)
@@ -115,7 +115,7 @@ class FaultSearch(Narrowing, Repeats):
                 break
             then = self.aligned(self.edits | edits)
             if then and (not then.different or self.shown(
-                    now, then, edits, two)) and (
+                    now, then, edits, two) and not broken(now, then)) and (
                     best is None or size(then) < size(best[0])):
                 best = then, edits
             if best and not best[0].different:
@@ -154,6 +154,8 @@ class FaultSearch(Narrowing, Repeats):
             return self.in_all_places(trial, now, then)
         if trial.kind == ARRAY:
             return self.in_copies(trial, now, then)
+        if trial.kind == PACKED:
+            return self.in_like_modules(trial, now, then)
         return then
 
     def fewest(self, edits, then):
@@ -205,7 +207,8 @@ class FaultSearch(Narrowing, Repeats):
             if not moves(operation) for result in operation.results})
         late = self.one.after({
             number for number in then.lost["a"] - self.one.tables
-            if self.a.values[number].signature.telling}, now.in_b)
+            - self.a.added if self.a.values[number].signature.telling
+            }, now.in_b)
         taken = {each for number in given for each in then.in_a.get(number, ())}
         return {
             number for number in computed - given
@@ -240,6 +243,7 @@ class FaultSearch(Narrowing, Repeats):
         """
         if now.different or len(self.found) < 2:
             return now
+        count = len(self.found)
         for each in [*self.found]:
             mine = {edit for trial in each.trials for edit in trial.ways[0]}
             less = {edit: array for edit, array in self.edits.items()
@@ -257,7 +261,20 @@ class FaultSearch(Narrowing, Repeats):
                     as_computed(other, first)
                     if each.alone and other.before is each.after:
                         other.before = each.before
+        if len(self.found) < count:
+            self.without_others()
         return now
+
+    def without_others(self):
+        """Take for what a value was found on what it is with only the others
+        applied that are still told."""
+        for each in self.found:
+            mine = {edit for trial in each.trials for edit in trial.ways[0]}
+            if each.trial.kind in (COMPUTED, OTHER) and (
+                    self.runs < self.most):
+                each.before = self.aligned({
+                    edit: array for edit, array in self.edits.items()
+                    if edit not in mine}) or each.before
 
 
 def results_of(edits, program):

@@ -20,6 +20,10 @@ BETWEEN = 6
 #: How far the moments of two values are apart that are likely each other's.
 ALIKE = 0.3
 
+#: How many lost values may stand between one and the values, of both
+#: programs, that are held to be where it comes from.
+NEAR_BY = 8
+
 #: How many values of a are tried for one of b's.
 TRIED = 3
 
@@ -77,8 +81,8 @@ class State:
             key=lambda number: (depth["b"].get(number, 0), number))
         self.first = [number for number in self.lost_b
                       if depth["b"].get(number, 0) == 0]
-        self.made_a = [self.a.maker(number) for number in self.lost_a
-                       if self.a.maker(number) is not None]
+        self.made_a = [maker for number in self.lost_a
+                       for maker in self.a.makers(number)]
 
     def matches(self, number, other):
         """Whether a value of b has the numbers of one of a."""
@@ -187,6 +191,32 @@ class State:
         return {side: tables_of(program) for side, program in (
             ("a", self.a), ("b", self.b))}
 
+    @functools.cached_property
+    def sources(self):
+        """{"a": …, "b": …}: of each value that is lost near to what both have,
+        the values that it follows from and that both have."""
+        found, in_a, in_b = {}, self.alignment.in_a, self.alignment.in_b
+        for side, program in (("a", self.a), ("b", self.b)):
+            depth, mine = self.alignment.depth[side], {}
+            for number in sorted(self.alignment.lost[side]):
+                maker, of = program.maker(number), set()
+                for each in () if maker is None else maker.operands:
+                    twins = [each] if side == "a" else in_a.get(each, ())
+                    of |= mine.get(each, set()) | {
+                        in_b[twin][0] for twin in twins[:1] if twin in in_b}
+                if depth.get(number, 0) <= NEAR_BY:
+                    mine[number] = of
+            found[side] = mine
+        return found
+
+    def elsewhere(self, a, b):
+        """How much of what a lost value of a and one of b's follow from is not
+        the same, in quarters: of another expert, or layer, it is all."""
+        one = self.sources["a"].get(a, set())
+        two = self.sources["b"].get(b, set())
+        return 4 - round(4 * len(one & two) / len(one | two)) if (
+            one and two) else 0
+
     def nearest(self, value, numbers, most=TRIED):
         """Those of some values of a that are most like one of b's."""
         found = []
@@ -211,6 +241,7 @@ class State:
                 continue
             found.append((
                 other.name != maker.name, not self.shared(maker, other),
+                self.elsewhere(number, mine.number),
                 unlike(theirs, mine) > ALIKE,
                 self.alignment.depth["a"].get(number, 0),
                 unlike(theirs, mine), number))

@@ -43,12 +43,17 @@ class StepTrials(OperandTrials):
                     {(RESULT, maker.number, maker.results.index(root)): array}
                     for array in self.laid(number, root, 1)], slot)
 
-    def missing(self, operation):
+    def missing_freely(self, operation):
+        """What a makes of a value, whatever it then does with it."""
+        yield from self.missing(operation, True)
+
+    def missing(self, operation, freely=False):
         """What a makes of a value before it does what b does with it.
 
         Where it is sought freely, it is no operation that b does with that
         value too: a shift or a limit before the same again shows nothing.
         """
+        freely = freely or self.free
         for slot, root in self.two.arrays(operation).items():
             if self.is_lost("b", root) or not self.b.values[
                     root].signature.telling:
@@ -59,7 +64,7 @@ class StepTrials(OperandTrials):
                     number, operation.name)
                 if self.a.values[number].signature.size == self.b.values[
                         root].signature.size and (
-                        self.free and maker.name not in IDEMPOTENT | done
+                        freely and maker.name not in IDEMPOTENT | done
                         or operation.name in {
                             each.name
                             for each in self.one.readers.get(number, ())}):

@@ -3,10 +3,8 @@
 import dataclasses
 import itertools
 
-import numpy as np
-
 from parity.operations.align import ENDS
-from parity.operations.layouts import distance, relaid
+from parity.operations.layouts import distance, in_parts, relaid
 from parity.operations.program import LEAF, MADE, PARAMETER
 from parity.operations.state import TRIED, State
 from parity.operations.trial import ARRAY, PACKED, Trial, unlike
@@ -116,28 +114,27 @@ class TableTrials(State):
     def parts_of(self, path):
         """Yield (how many, width, owner) of packed parts that a module, or
         what it is in, takes apart."""
-        seen = set()
+        seen, parts = set(), {}
         for operation in self.b.operations:
-            if operation.module != path or operation.name != "slice":
-                continue
-            whole = self.b.values[operation.operands[0]].shape
-            part = self.b.values[operation.results[0]].shape
-            for long, short in zip(whole, part):
-                count = long // short if short else 0
-                if long == short or count * short != long or not (
-                        2 <= count <= 4):
+            if operation.module == path and operation.name == "slice":
+                parts.setdefault(self.two.root(operation.operands[0]), []
+                                 ).extend(operation.results)
+        for source, results in parts.items():
+            whole = self.b.values[source].shape
+            for part in {self.b.values[each].shape for each in results}:
+                found = [(long, long // short) for long, short in zip(
+                    whole, part) if long != short and short
+                    and long % short == 0]
+                if len(found) != 1 or not 2 <= found[0][1] <= 4 or found[0][
+                        1] != sum(self.b.values[each].shape == part
+                                  for each in results):
                     continue
+                (long, count), = found
                 for value in self.b.values:
                     owner = value.name.rpartition(".")[0]
                     if value.kind == PARAMETER and long in value.shape and (
-                            owner == path or path.startswith(owner)
+                            path in ("", "(model)") or path.startswith(owner)
                             or owner.startswith(path)) and (
                             count, long, owner) not in seen:
                         seen.add((count, long, owner))
                         yield count, long, owner
-
-
-def in_parts(array, axis, order):
-    """An array with the equal parts of an axis in another order."""
-    parts = np.split(array, len(order), axis)
-    return np.concatenate([parts[i] for i in order], axis)

@@ -17,6 +17,7 @@ from parity.operations.step_trials import StepTrials
 from parity.operations.table_trials import TableTrials
 from parity.operations.trial import COMPUTED, ORDER, Trial
 from parity.operations.turned_trials import TurnedTrials
+from parity.operations.use_trials import UseTrials
 
 #: Operations that every framework has alike, and which are tried first.
 STABLE = {"matmul", "convolution"}
@@ -26,7 +27,7 @@ EARLY = 4
 
 
 class Trials(ExchangedTrials, FoldedTrials, TableTrials, TurnedTrials,
-             StepTrials):
+             StepTrials, UseTrials):
     """The guesses at one state of b; its arguments are those of State."""
 
     def every(self):
@@ -37,13 +38,15 @@ class Trials(ExchangedTrials, FoldedTrials, TableTrials, TurnedTrials,
         yield from self.leaves(PARAMETER)
         yield from self.all_tables()
         yield from self.leaves(CONSTANT)
-        yield from self.packed()
+        yield from self.at_first(self.laid_otherwise)
         yield from self.at_first(self.exchanged, self.turned)
+        yield from self.packed()
         if not self.free:
             yield from self.computed(most=EARLY)
+        yield from self.by_use()
         yield from self.computed(STABLE)
         yield from self.at_first(self.swapped, self.missing, self.extra,
-                                 self.other)
+                                 self.other, self.missing_freely)
         for number in self.first:
             if self.b.values[number].kind != MADE:
                 yield from self.leaf_alone(number)

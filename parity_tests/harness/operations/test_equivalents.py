@@ -1,0 +1,149 @@
+"""Programs that are cut otherwise, and one mistake in one of them."""
+
+import numpy as np
+import pytest
+
+from parity.causes.proved import explanations
+from parity.operations.align import NEAR
+from parity.operations.equivalents import with_equivalents
+from parity.operations.numpy import Runner
+from parity.operations.search import FaultSearch
+
+DRAWN = np.random.default_rng(0)
+X = DRAWN.normal(size=(3, 6, 4))
+KERNEL, AGAIN = DRAWN.normal(size=(2, 4, 12))
+SHIFT, MORE = DRAWN.normal(size=(2, 12))
+END = DRAWN.normal(size=(4, 5))
+
+
+def told(a, b, most, inputs=(X,)):
+    """The Explanations of what is found in so many runs at most."""
+    one, two = Runner(a, inputs, {}), Runner(b, inputs, {})
+    outcome = FaultSearch(one.run(exact=True), lambda edits: two.run(
+        exact=True, edits=edits), NEAR, runs=150).find()
+    assert outcome.corrected and outcome.runs <= most, outcome.runs
+    return explanations(outcome)
+
+
+def cell(gates, h, order=(0, 1, 2)):
+    """The next state, of gates [B 12]."""
+    i, f, g = (gates[:, 4 * part:4 * part + 4] for part in order)
+    return np.tanh(i) * h * 0.5 + np.cos(f) * np.sin(g)
+
+
+def recurrent(x, turned=True, shift=None, order=(0, 1, 2)):
+    """One bias in all; with ``shift`` None two, one a product."""
+    u = x @ KERNEL + (SHIFT if shift is None else shift)
+    h, states = np.zeros((3, 4)), [None] * 6
+    for step in range(5, -1, -1) if turned else range(6):
+        more = h @ AGAIN + MORE if shift is None else h @ AGAIN
+        states[step] = h = cell(u[:, step] + more, h, order)
+    return np.tanh(np.stack(states, 1) @ END)
+
+
+def test_a_sequence_that_is_read_from_its_other_end():
+    each, = told(recurrent, lambda x: recurrent(x, False, SHIFT + MORE), 10)
+    assert (each.cause, each.in_a) == (
+        "direction", "from the last step to the first")
+    assert each.in_b.startswith("from the first step to the last")
+
+
+def test_a_bias_of_a_cell_that_is_left_out_at_every_step():
+    each, = told(recurrent, lambda x: recurrent(x, True, SHIFT), 10)
+    assert each.in_b == "none" and "is added" in each.in_a
+
+
+def test_gates_in_another_order_at_every_step():
+    each, = told(recurrent, lambda x: recurrent(
+        x, True, SHIFT + MORE, (0, 2, 1)), 12)
+    assert (each.cause, each.in_a) == ("order of the parts", "1, 2, 3")
+    assert each.in_b.startswith("1, 3, 2 of ")
+
+
+EXPERTS, BACK = DRAWN.normal(size=(3, 4, 6)), DRAWN.normal(size=(3, 6, 4))
+
+
+def chosen(x):
+    """Whether each token [18] chooses each of three experts, and how much."""
+    scores = np.asarray(x).reshape(18, 4)[:, :3]
+    return scores > np.sort(scores, -1)[:, :1], scores
+
+
+def expert(rows, i, slope):
+    """What one expert makes of rows."""
+    h = rows @ EXPERTS[i]
+    return (h * np.tanh(h * slope if slope != 1 else h)) @ BACK[i]
+
+
+def by_rows(x, slope=1.7):
+    """Each expert has the tokens that chose it."""
+    seen, scores = chosen(x)
+    rows, total = x.reshape(18, 4), np.zeros((18, 4))
+    for i in range(3):
+        places = np.flatnonzero(seen[:, i])
+        spread = np.eye(18)[:, places] * scores[places, i]
+        total = total + spread @ expert(
+            np.take(rows, places, 0), i, slope)
+    return np.tanh(total.reshape(3, 6, 4) + x) @ END
+
+
+def by_weights(x, slope=1.7):
+    """Each expert has all tokens, most of them weighed with nothing."""
+    seen, scores = chosen(x)
+    total = np.zeros((3, 6, 4))
+    for i in range(3):
+        weights = (seen * scores)[:, i].reshape(3, 6, 1)
+        total = total + weights * expert(x, i, slope)
+    return np.tanh(total + x) @ END
+
+
+def test_a_factor_that_all_experts_lack():
+    each, = told(by_rows, lambda x: by_weights(x, 1), 20)
+    assert (each.cause, each.in_b) == ("factor", "none")
+    assert "1.7" in each.in_a
+
+
+FIRST, PLACES = DRAWN.normal(size=(3, 1, 4)), DRAWN.normal(size=(7, 4))
+
+
+def test_what_was_added_to_what_was_joined():
+    each, = told(
+        lambda x: np.tanh((np.concatenate([FIRST, x], 1) + PLACES) @ END),
+        lambda x: np.tanh(np.concatenate([FIRST, x + PLACES[1:]], 1) @ END),
+        10)
+    assert each.in_b == "none" and "start=0" in each.in_a
+
+
+def heads(x, tiled):
+    """Two heads of queries for each of keys, which are summed step by step,
+    or at once where ``tiled`` is None."""
+    keys, values = x[..., :2], x @ KERNEL[:, :4]
+    keys = (np.repeat(keys, 2, -1) if not tiled else np.tile(keys, 2))
+    if tiled is None:
+        weights = np.tril(0.5 ** np.abs(np.subtract.outer(range(6), range(6))))
+        return np.tanh(np.einsum("ts,bsk->btk", weights, values) * keys @ END)
+    state, made = np.zeros((3, 4)), []
+    for step in range(6):
+        state = state * 0.5 + values[:, step]
+        made.append(state * keys[:, step])
+    return np.tanh(np.stack(made, 1) @ END)
+
+
+def test_the_order_of_what_a_loop_reads():
+    each, = told(lambda x: heads(x, None), lambda x: heads(x, True), 10)
+    assert each.cause == "order"
+
+
+@pytest.mark.parametrize("function", [
+    recurrent, by_rows, lambda x: heads(x, None)])
+def test_what_is_added_is_what_the_run_gave(function):
+    program = Runner(function, (X,), {}).run(exact=True)
+    values, operations = len(program.values), len(program.operations)
+    more = with_equivalents(program)
+    assert (values, operations) == (
+        len(program.values), len(program.operations)) and not program.added
+    assert more.values[:values] == program.values
+    assert more.added == {*range(values, len(more.values))}
+    for number, ways in more.equals.items():
+        assert number < values or number in more.added
+        assert all(number in more.operations[each].results for each in ways)
