@@ -43,6 +43,9 @@ class FaultOfPrograms:
         """Take another operand, or another end, for a step that one side does,
         if it is."""
         trial = self.trial
+        if trial.kind == OTHER and self.twins("a", trial.value_a) and (
+                self.twins("b", trial.value_b)):
+            return  # both have both, and read another of them
         if self.made_of("a", trial.value_a, self.twins("b", trial.value_b)):
             self.trial = dataclasses.replace(
                 trial, kind=MISSING, a=self.one.maker(trial.value_a))

@@ -13,6 +13,7 @@ from parity.operations import roles
 from parity.operations.align import is_view
 from parity.operations.expressions import plain
 from parity.operations.program import PARAMETER
+from parity.operations.vocabulary import NAMES
 from parity.operations.trial import (
     ARRAY, COMPUTED, EXCHANGED, EXTRA, FOLDED, MISSING, ORDER, OTHER, PACKED,
     SCALAR, number_of)
@@ -93,6 +94,8 @@ def _operand(this):
     if this.of_one_source():
         return "order of the parts", *this.laid_out()
     fixed = roles.tables_of(this.b)
+    if trial.value_b in fixed and trial.value_a in this.one.tables:
+        return naming_arrays.array(this)
     is_sum = trial.b.name == "add" and not any(
         root in fixed for root in this.two.arrays(trial.b).values())
     return ("residual connection" if is_sum else "another value is read",
@@ -179,24 +182,29 @@ def _setting(this):
     """The setting that differs of operations that read the same, or ()."""
     if parts := slices.of_slices(this, ([this.trial.a], [this.trial.b])):
         return parts
-    found = _differing(*map(slices.counted, (this.a, this.b), (
-        this.trial.a, this.trial.b)))
+    one, two = map(slices.counted, (this.a, this.b), (
+        this.trial.a, this.trial.b))
+    found = _differing(one, two, SETTINGS if this.trial.a.name in NAMES else {
+        *one} & {*two})  # a framework's own operation has its own settings
     return found if found and (found[0] != "axis" or _shape(
         this, "a") == _shape(this, "b")) else ()
 
 
-def _differing(one, two):
+def _differing(one, two, names=SETTINGS):
     """(name, value in a, in b) of the first setting that differs, or ()."""
     for name in {**one, **two}:
         values = one.get(name), two.get(name)
         if name == "axis" and None in values:
             continue  # one framework does not say it
         if all(isinstance(each, tuple) for each in values):
+            if len(values[0]) != len(values[1]) and name in (
+                    "start", "stop", "step"):
+                continue
             if len(values[0]) != len(values[1]):
                 values = [_without_idle(name, each) for each in values]
             elif name == "padding" and _pairs(values[0]) == _pairs(values[1]):
                 continue
-        if name in SETTINGS and values[0] != values[1]:
+        if name in names and values[0] != values[1]:
             return CALLED.get(name, name), *map(plain, values)
     return ()
 

@@ -9,7 +9,9 @@ from parity.numerics.words import apart, listed
 from parity.operations import roles
 from parity.operations.expressions import tail
 from parity.operations.layouts import distance
+from parity.operations.exchanged_trials import PLACES
 from parity.operations.program import PARAMETER
+from parity.operations.trial import EXCHANGED
 
 #: How near one number each channel's is that was computed in float32.
 FLAT = 4e-6
@@ -99,7 +101,19 @@ def exchanged(this):
     """Parts are taken for others of the same value."""
     in_a, in_b = orders(this.trial.slot)
     source = this.written("b", this.trial.b.operands[0])
+    if is_turned(this.trial):
+        ways = ["from the first step to the last",
+                "from the last step to the first"]
+        last = max(number for _, number, *_ in this.trial.ways[0])
+        mine = this.trial.b.number == last
+        return "direction", ways[not mine], f"{ways[mine]}, of {source}"
     return "order of the parts", in_a, f"{in_b} of {source}"
+
+
+def is_turned(trial):
+    """Whether a Trial takes the steps of a sequence from its other end."""
+    return trial.kind == EXCHANGED and len(trial.slot) > PLACES and (
+        trial.slot == (*reversed(range(len(trial.slot))),))
 
 
 def orders(order):

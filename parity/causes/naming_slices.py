@@ -29,14 +29,14 @@ def _taken(this, side, steps):
     """What a side's operations take."""
     program, skeleton = getattr(this, side), this.skeleton(side)
     slices = [each for each in steps if each.name == "slice"]
-    settings = [counted(program, each) for each in slices]
+    settings = [cut(program, each) for each in slices]
     return Taken(
         sorted(each.name for each in steps
                if each.name != "slice" and not is_view(each)),
         {root for each in slices
          for root in skeleton.arrays(each).values()},
         {each.get("axis") for each in settings},
-        {("sizes" in each, each.get("step")) for each in settings},
+        {("sizes" in each, each.get("step") or 1) for each in settings},
         sorted({part for each in slices for part in _parts(program, each)}))
 
 
@@ -66,9 +66,27 @@ def counted(program, operation):
     return {**settings, "axis": axis + rank}
 
 
+def cut(program, operation):
+    """The settings of a slice that cuts one axis, that axis counted from the
+    end; of one that cuts more, no axis."""
+    settings = counted(program, operation)
+    shape = program.values[operation.operands[0]].shape if (
+        operation.operands) else ()
+    if not isinstance(settings.get("start"), tuple):
+        axis = settings.get("axis")
+        return {**settings, "axis": axis - len(shape)} if isinstance(
+            axis, int) else settings
+    steps = settings.get("step") or (1,) * len(shape)
+    cuts = [(axis - len(shape), *each) for axis, each in enumerate(zip(
+        settings["start"], settings["stop"], steps))
+        if each != (0, shape[axis], 1)]
+    return dict(zip(("axis", "start", "stop", "step"), cuts[0])) if (
+        len(cuts) == 1) else {}
+
+
 def _parts(program, operation):
     """The places of each part that a slice takes; () where not known."""
-    settings = counted(program, operation)
+    settings = cut(program, operation)
     axis, sizes = settings.get("axis"), settings.get("sizes")
     if not isinstance(axis, int) or not operation.operands:
         return [()]

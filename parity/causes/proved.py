@@ -8,13 +8,14 @@ from parity.causes.explanation import UNIDENTIFIED, Explanation
 from parity.causes.lines import lines_of
 from parity.causes.naming import (
     ACTIVATIONS, COMPUTATION, named, numbers_of)
+from parity.causes.naming_arrays import is_turned
 from parity.numerics.words import number
 from parity.operations import roles
 from parity.operations.built import OWN
 from parity.operations.frames import folder_of
 from parity.operations.layouts import distance, relaid
 from parity.operations.program import PARAMETER
-from parity.operations.trial import EXTRA, MISSING, SCALAR
+from parity.operations.trial import EXTRA, MISSING, ORDER, SCALAR
 
 #: Causes that are a number of which a table is made.
 BASES = {"rotary base", "base of the positions"}
@@ -60,9 +61,15 @@ def explanations(outcome, built=None, idle=None, made=None):
 
 
 def _is_part(before, difference, each):
-    """Whether a computation without a name goes with one that has a name, at
-    the same lines: found together, or softmax's own shift beside its axis."""
+    """Whether a difference goes with one that has a name: the order of what
+    is gathered from a sequence that runs the other way; or, at the same lines,
+    a computation without a name, found together, or softmax's own shift beside
+    its axis."""
     trial = difference.trial
+    if trial.kind == ORDER and any(
+            other.found.after is difference.found.before
+            and is_turned(other.trial) for other, _ in before):
+        return True
     shifts = trial.b is not None and roles.is_shift(difference.two, trial.b)
     return each.cause in (COMPUTATION, UNIDENTIFIED) and any(
         other is not difference and told.identified
@@ -207,7 +214,8 @@ def explanation(difference, corrected=True):
     """The Explanation of a FaultOfPrograms, but for its proof.
 
     What is computed otherwise, and has no name, is a cause only if the outputs
-    are ``corrected`` by all that was found: else it may be a like value.
+    are ``corrected`` by all that was found: else it may be a like value. So is
+    another parameter: it may be one of two that b has as their sum.
     """
     cause, in_a, in_b = named(difference)
     at_a, at_b = _modules(difference)
@@ -220,7 +228,8 @@ def explanation(difference, corrected=True):
             setattr(each, f"{name}_{side}", str(place))
     each.expression_a, each.expression_b = difference.expressions
     if in_a == in_b or cause == COMPUTATION and not (
-            corrected and difference.is_cause):
+            corrected and difference.is_cause) or (
+            cause == "parameter" and not corrected):
         where = at_a if at_a == at_b else f"{at_a} ({at_b} in b)"
         each.cause, each.in_a, each.in_b = UNIDENTIFIED, "", ""
         each.sentence = (f"Why {where} differs is not identified; values "
