@@ -78,7 +78,9 @@ def _sizes_exchanged(one, two, where):
                 for x, y in ((first, there), (one, two))):
             in_a, in_b = (" ".join(str(size) for size in each if size > 1)
                           for each in (sizes, (p, r, q, s)))
-            return f": {where or 'its axis'} is [{in_a}] in a and [{in_b}] in b"
+            what = f": {where or 'its axis'} is [{in_a}]"
+            return f"{what} in a and [{in_b}] in b" if (
+                in_a != in_b) else f"{what}, and these exchanged"
     return ""
 
 

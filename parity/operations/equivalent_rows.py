@@ -19,7 +19,7 @@ BY_ROW = {*PLAIN, "matmul", "slice", "transpose"} - {"reshape"}
 
 
 @dataclasses.dataclass(frozen=True)
-class Taken:
+class SomeRows:
     """Some rows of an array.
 
     Attributes:
@@ -88,7 +88,7 @@ class Rows:
         if at.size and at.max() < len(array) and np.array_equal(
                 array[at], made):
             self.taken[operation.results[0]] = [
-                Taken(source, tuple(at.tolist()))]
+                SomeRows(source, tuple(at.tolist()))]
 
     def some(self, operation, parts):
         """A slice of rows, which are all of one part."""
@@ -130,7 +130,7 @@ class Rows:
                                     name="concatenate", settings={"axis": 0})
 
     def of_part(self, operation, place, i, part, first, last):
-        """All rows of one part as Taken, or None."""
+        """All rows of one part as SomeRows, or None."""
         result = self.others.array(operation.results[place])
         operands, weighed = [], part.weighed
         for number in operation.operands:
@@ -161,7 +161,7 @@ class Rows:
         if array is None or weighed and operation.name not in (
                 "multiply", "divide", "reshape"):
             return None
-        return Taken(self.others.add(operation, operands, array),
+        return SomeRows(self.others.add(operation, operands, array),
                      part.places, weighed)
 
     def done(self, operation, place, operands, rows, part):

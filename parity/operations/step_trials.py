@@ -59,11 +59,12 @@ class StepTrials(OperandTrials):
                     root].signature.telling:
                 continue
             done = {each.name for each in self.two.readers.get(root, ())}
+            sizes = [self.b.values[each].signature.size
+                     for each in (root, operation.operands[slot])]
             for number in self.made_of(self.alignment.in_a.get(root, ())):
                 maker, there = self.a.maker(number), self.read_by(
                     number, operation.name)
-                if self.a.values[number].signature.size == self.b.values[
-                        root].signature.size and (
+                if self.a.values[number].signature.size in sizes and (
                         freely and maker.name not in IDEMPOTENT | done
                         or operation.name in {
                             each.name

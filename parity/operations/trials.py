@@ -38,7 +38,7 @@ class Trials(ExchangedTrials, FoldedTrials, TableTrials, TurnedTrials,
         yield from self.leaves(PARAMETER)
         yield from self.all_tables()
         yield from self.leaves(CONSTANT)
-        yield from self.at_first(self.laid_otherwise)
+        yield from self.laid_otherwise()
         yield from self.at_first(self.exchanged, self.turned)
         yield from self.packed()
         if not self.free:

@@ -10,6 +10,10 @@ from parity.operations.trial import COMPUTED, ORDER, Trial, lean
 #: many operations that only take parts.
 USES, BEHIND = 200, 3
 
+#: Of lost values before which so many others are it is not asked how what they
+#: are made of lies.
+EARLY = 3
+
 #: How many orders are tried of one value.
 ORDERS = 2
 
@@ -17,12 +21,17 @@ ORDERS = 2
 class UseTrials(OperandTrials):
     """Trials that ask neither what made a value nor of what."""
 
-    def laid_otherwise(self, operation):
-        """What an operation reads, or is taken of, in the order that a has it
-        in, whoever reads it there."""
-        for operand in operation.operands:
+    def laid_otherwise(self):
+        """What the first lost operations read, or is taken of, in the order
+        that a has it in, whoever reads it there."""
+        makers = [self.b.maker(number) for number in self.lost_b[:USES]
+                  if self.alignment.depth["b"].get(number, 0) < EARLY]
+        seen = set()
+        for operand in (each for maker in makers if maker is not None
+                        for each in maker.operands):
             number = operand
-            while number is not None:
+            while number is not None and number not in seen:
+                seen.add(number)
                 value, maker = self.b.values[number], self.b.maker(number)
                 twins = [each for each in self.alignment.in_a.get(number, ())
                          if lean(self.a.values[each].shape) == lean(

@@ -103,14 +103,20 @@ def test_a_factor_that_all_experts_lack():
     assert "1.7" in each.in_a
 
 
-FIRST, PLACES = DRAWN.normal(size=(3, 1, 4)), DRAWN.normal(size=(7, 4))
+FIRST, PLACES = DRAWN.normal(size=(1, 1, 4)), DRAWN.normal(size=(7, 4))
+
+
+def joined(x, first, places, late):
+    """A first token before others, and places added, before or after that."""
+    first = np.broadcast_to(first, (3, 1, 4))
+    if late:
+        return np.tanh((np.concatenate([first, x], 1) + places) @ END)
+    return np.tanh(np.concatenate([first, x + places[1:]], 1) @ END)
 
 
 def test_what_was_added_to_what_was_joined():
-    each, = told(
-        lambda x: np.tanh((np.concatenate([FIRST, x], 1) + PLACES) @ END),
-        lambda x: np.tanh(np.concatenate([FIRST, x + PLACES[1:]], 1) @ END),
-        10)
+    each, = told(lambda *x: joined(*x, True), lambda *x: joined(*x, False), 10,
+                 (X, FIRST, PLACES))
     assert each.in_b == "none" and "start=0" in each.in_a
 
 
@@ -131,7 +137,8 @@ def heads(x, tiled):
 
 def test_the_order_of_what_a_loop_reads():
     each, = told(lambda x: heads(x, None), lambda x: heads(x, True), 10)
-    assert each.cause == "order"
+    assert each.cause == "order" and each.in_b.endswith(
+        "axis 2 is [2 2], and these exchanged")
 
 
 @pytest.mark.parametrize("function", [
