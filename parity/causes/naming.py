@@ -123,7 +123,19 @@ def _joined(this, side, steps):
         other, getattr(this.trial, f"value_{other}"))}
     roots = [*this.skeleton(side).arrays(steps[0]).values()]
     left = [root for root in roots if root not in have]
-    return left[0] if len(left) == len(roots) - 1 and left else None
+    return _unless_zero(this, side, left[0]) if (
+        len(left) == len(roots) - 1 and left) else None
+
+
+def _unless_zero(this, side, number):
+    """The root of what a value is the sum of, without what is 0 everywhere,
+    such as the product with a first state."""
+    skeleton, values = this.skeleton(side), getattr(this, side).values
+    maker = skeleton.maker(number)
+    roots = [] if maker is None or maker.name != "add" else [
+        root for root in skeleton.arrays(maker).values()
+        if values[root].array is None or values[root].array.any()]
+    return roots[0] if len(roots) == 1 else number
 
 
 def _more(this, side, steps, words):
@@ -132,6 +144,9 @@ def _more(this, side, steps, words):
     if joined is not None and steps[0].name == "add":
         term = this.written(side, joined, top=not this.names.of(side, joined))
         words = f"{term} is added"
+        value = getattr(this, side).values[joined]
+        if value.kind == PARAMETER and len(value.shape) < 2:
+            return "bias", words
     elif joined is not None and _is_mask(this, side, joined):
         return "mask", words
     return _step(this, side, steps), words
