@@ -33,8 +33,8 @@ class SomeRows:
     weighed: bool = False
 
 
-class Rows:
-    """What is done to rows, done to all; its arguments are those of Pieces."""
+class TakenRows:
+    """What is done to rows, done to all; its arguments: as of JoinedParts."""
 
     def __init__(self, others, own):
         self.others, self.taken = others, {}

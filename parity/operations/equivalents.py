@@ -13,8 +13,8 @@ import itertools
 import numpy as np
 
 from parity.operations.align import is_scalar
-from parity.operations.equivalent_rows import Rows
-from parity.operations.program import MADE, Operation, Value
+from parity.operations.equivalent_rows import TakenRows
+from parity.operations.program import MADE, Value
 from parity.operations.roles import terms
 from parity.operations.signature import signature
 from parity.operations.skeleton import Skeleton
@@ -105,7 +105,7 @@ def with_equivalents(program):
             value.array is None for value in program.values):
         return program
     others, own = Others(program), [*program.operations]
-    for add in (sums, Pieces, Rows):
+    for add in (sums, JoinedParts, TakenRows):
         add(others, own)
     return others.program
 
@@ -176,7 +176,7 @@ def _aligned(array, whole):
         return None
 
 
-class Pieces:
+class JoinedParts:
     """What is done to what was joined, done to each piece of it.
 
     Args:
