@@ -27,6 +27,9 @@ PLACES, RATE, FAR = {"a": (100, 300), "b": (100, 300)}, 0.3, 0.02
 #: In which share two masks differ at least, of 2 · RATE · (1 - RATE).
 APART = 0.3
 
+#: What the kernels are multiplied by behind which an activation stands.
+LARGE = 30
+
 #: How often each of two threads asks, and after how many seconds they change.
 TURNS, INTERVAL = 5, 1e-5
 
@@ -47,6 +50,21 @@ def sixteen_bits(engine):
                 reference.truth(case), dtype)
             for step, difference in found.items():
                 yield f"{step} in {dtype}", difference.verdict != DIVERGENCE
+
+
+def large_values(engine):
+    """Yield whether steps are right where activations are far from zero."""
+    config = at_test_size(PRESETS[manners.PRESET])
+    weights = {
+        name: array * (LARGE if name.endswith("inner.kernel") else 1)
+        for name, array in golden.shipped(manners.PRESET).items()}
+    case = cases.model_case(cases.padded_batch(config))
+    found = compare_steps(
+        EngineRunner(engine, config, weights, "float64").steps(
+            case, case.inputs),
+        Reference(config, weights, "float64").truth(case), "float64")
+    for step, difference in found.items():
+        yield f"{step} of large values", difference.verdict != DIVERGENCE
 
 
 def native_masks(engine):
@@ -133,8 +151,9 @@ def two_threads(engine):
 
 
 ASKED = {"manners": manners.manners, "manners at work": manners.manners_at_work,
-         "native masks": native_masks, "training mode": training_mode,
-         "two threads": two_threads, "16 bits": sixteen_bits}
+         "large values": large_values, "native masks": native_masks,
+         "training mode": training_mode, "two threads": two_threads,
+         "16 bits": sixteen_bits}
 
 #: What takes those long that compile each shape and each work.
 COSTLY = "manners at work", "training mode", "16 bits"
