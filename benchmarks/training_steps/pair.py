@@ -5,8 +5,8 @@ import importlib
 from collections.abc import Callable
 
 #: The files with pairs, in the order of the table.
-TOPICS = ("torch_optimisers", "torch_losses", "nnx_optax", "keras_compiled",
-          "across")
+TOPICS = ("torch_optimisers", "torch_losses", "torch_groups", "nnx_optax",
+          "keras_compiled", "across")
 
 
 PAIRS: dict = {}

@@ -55,6 +55,12 @@ class Maker:
             if run is None:
                 watcher = importlib.import_module(
                     f"parity.training.{training.framework}")
+                if training.framework == "torch" and watcher.strange(training):
+                    raise InputError(
+                        f"the optimiser of {self.side}, "
+                        f"{type(training.optimizer).__name__}, holds none of "
+                        "its model's parameters; make it of "
+                        "model.parameters().")
                 if self.exact:
                     watcher.widen(training)
                 if change is not None:
@@ -121,7 +127,8 @@ class Maker:
             + f", and {steps} were asked for; "
             + ("give more batches, or --train "
                f"{max(len(run.steps), 1)}." if run.steps else
-               "let it change the weights of its model."))
+               "; ".join([*run.notes[:1],
+                          "let it change the weights of its model."])))
 
 
 @contextlib.contextmanager

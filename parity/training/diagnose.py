@@ -5,11 +5,14 @@ import math
 import numpy as np
 
 from parity.numerics.words import number
-from parity.training import clipping, gradients, naming, statistics, updates
+from parity.training import (
+    clipping, gradients, groups, leftover, naming, statistics, updates,
+    weighing)
 from parity.training.cause import TrainingCause
 from parity.training.fitting import fitted
 from parity.training.lockstep import (
     BUFFERS, RATE, RAW, USED, WEIGHTS, fed)
+from parity.training.writing import writing
 
 
 #: Setting of a rule -> the line that is about it.
@@ -46,8 +49,9 @@ def _clipping(case):
         return []
     one, two = (clipping.rule_of(run) for run in (case.a, case.b))
     if None in (one, two):
-        return [TrainingCause("", row.step, USED, row.b,
-                              topics=("clipping",))]
+        return (weighing.by_batches(case, row) or leftover.causes_of(case, row)
+                or [TrainingCause("", row.step, USED, row.b,
+                                  topics=("clipping",))])
     names = [name for name in ("clip_by", "clip", "clip_eps", "scale")
              if getattr(one, name) != getattr(two, name)]
     if "clip_by" in names:
@@ -65,7 +69,7 @@ def _clipping(case):
     return [TrainingCause(
         naming.CAUSES[name], row.step, USED, "", *_clip_words(name, one, two),
         TOPICS.get(name, ("clipping",)), proof,
-        naming.writing(case.b.framework, name, getattr(one, name)))
+        writing(case.b.framework, name, getattr(one, name)))
         for name in names]
 
 
@@ -146,7 +150,8 @@ def _unknown(case, row):
             "float32 inside the optimiser", row.step, WEIGHTS, "",
             rounding=True, evidence=(
                 "The steps differ by less than float32 rounds.",))
-    return TrainingCause("", row.step, row.quantity, row.b)
+    return TrainingCause("", row.step, row.quantity, row.b,
+                         evidence=tuple(groups.facts(case)))
 
 
 def _of_setting(case, name, a, b, row, before, after):
@@ -162,7 +167,8 @@ def _of_setting(case, name, a, b, row, before, after):
             naming.paths_in_words(less or more, len(a.rules)),
             "trained" if less else "not trained",
             "not trained" if less else "trained", ("optimiser",), proof,
-            "give the optimiser every parameter" if less else "")
+            "" if not less else "give the optimiser every parameter"
+            if known(case.b) else "change every parameter in each step")
     if name == updates.FROZEN:
         paths = sorted({path for one, two in zip(a.gradients, b.gradients)
                         for path in one.keys() ^ two.keys()})
@@ -188,22 +194,34 @@ def _of_setting(case, name, a, b, row, before, after):
         naming.CAUSES[name], row.step, row.quantity,
         naming.paths_in_words(paths, len(b.rules)), in_a, in_b,
         TOPICS.get(name, ("optimiser",)), proof,
-        naming.writing(framework, name, one), rounding=name == "narrow")
+        writing(framework, name, one, b.rules[paths[0]].kind, known(case.b)),
+        rounding=name == "narrow")
+
+
+def known(run):
+    """Whether a run has an optimiser of its library."""
+    return bool(run.rules) and None not in run.rules.values()
 
 
 def _of_rate(case, a, b, row, proof):
     """The TrainingCause that learning rates differ: one, or their schedule."""
-    path = next(iter(b.rules.keys() & a.rules.keys()))
-    one, two = ([rates.get(path, math.nan) for rates in updates._rates(side)]
-                for side in (a, b))
+    rates = {path: [[each.get(path, math.nan) for each in updates.rates_of(
+        side)] for side in (a, b)] for path in b.rules if path in a.rules}
+    others = [path for path, each in rates.items() if not np.allclose(
+        *each, rtol=1e-9, atol=0, equal_nan=True)]
+    one, two = rates[(others or [*rates])[0]]
+    where = "" if len(others) in (0, len(rates)) else naming.paths_in_words(
+        others, len(rates))
     step = next((i + 1 for i, (mine, other) in enumerate(zip(one, two))
                  if not math.isclose(mine, other, rel_tol=1e-9)), row.step)
     shown = [", ".join(f"{rate:.6g}" for rate in rates[:4])
              + ", …" * (len(rates) > 4) for rates in (one, two)]
     if len({*one}) == len({*two}) == 1:
-        return TrainingCause("learning rate", step, RATE, "", *naming.pair_of(
-            "rate", one[0], two[0]), ("schedule", "optimiser"), proof,
-            naming.writing(case.b.framework, "rate", one[0]))
+        return TrainingCause(
+            "learning rate", step, RATE, where,
+            *naming.pair_of("rate", one[0], two[0]),
+            ("schedule", "optimiser"), proof,
+            writing(case.b.framework, "rate", one[0], known=known(case.b)))
 
     def shifted(late, early):
         return len(one) > 1 and np.allclose(late[1:], early[:-1], rtol=1e-9)
@@ -215,7 +233,7 @@ def _of_rate(case, a, b, row, proof):
         what = "schedule off by one step"
         evidence = ("b's rate at each step is a's at the one before.",)
     return TrainingCause(
-        what, step, RATE, "", *shown, ("schedule", "optimiser"), proof,
+        what, step, RATE, where, *shown, ("schedule", "optimiser"), proof,
         evidence=evidence)
 
 

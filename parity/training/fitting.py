@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 
+from parity.training import groups
 from parity.training.rules import (
     ADAGRAD, ADAM, BEFORE, COUPLED, DECOUPLED, EACH, GLOBAL, GRADIENTS,
     INSIDE, LION, OUTSIDE, RMSPROP, SGD, STEPS, UNSCALED, VALUE, UpdateRule,
@@ -99,6 +100,7 @@ def fitted(side, near=None):
     """
     paths = [path for path in side.befores[0] if any(
         path in found for found in side.gradients)]
+    paths = [path for path in paths if path not in groups.still(side)]
     if not paths:
         return {}
     told = bool(side.rates)
@@ -111,12 +113,24 @@ def fitted(side, near=None):
             rules = {path: form for path in paths}
             if dataclasses.replace(side, rules=rules).error() <= 1:
                 return rules
+        if rules := groups.parted(side, paths, near, _varied):
+            return rules
     forms += structures()
     for form, where in itertools.product(forms, (None, 1)):
         if where and not form.decay:
             continue
         rules = _Fit(side, paths, axes, form, where, told).run()
         if rules:
+            return rules
+    return {}
+
+
+def _varied(side, paths, rule):
+    """The rules of some parameters that are a variation of one, or {}."""
+    axes = {path: side.befores[0][path].ndim for path in paths}
+    for form in variations(rule):
+        if rules := _Fit(side, paths, axes, form, None,
+                         bool(side.rates)).run():
             return rules
     return {}
 
@@ -240,9 +254,9 @@ class _Fit:
             value = getattr(next(iter(rules.values())), name)
             if name == "decay":
                 value = max(rule.decay for rule in rules.values())
-            for digits in range(1, 7):
-                short = float(f"{value:.{digits}g}")
-                if name.startswith(("beta", "momentum")):
+            for digits in range(name not in ("decay", "momentum"), 7):
+                short = float(f"{value:.{digits}g}") if digits else 0.0
+                if digits and name.startswith(("beta", "momentum")):
                     short = 1 - float(f"{1 - value:.{digits}g}")
                     short = float(f"{short:.10g}")
                 trial = {path: dataclasses.replace(rule, **{name: short} | (

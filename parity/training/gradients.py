@@ -5,14 +5,11 @@ import math
 import numpy as np
 
 from parity_io.errors import InputError
-from parity.matching.rearrangement import rearranged
 from parity.numerics.words import listed, number
-from parity.training import losses, models, targets
+from parity.training import (
+    losses, models, targets, weighing, weighing_rows)
 from parity.training.cause import TrainingCause
 from parity.training.lockstep import LOSS, RAW
-
-#: How near a sum of B's gradients is to A's, relatively.
-NEAR = 1e-9
 
 #: What a field of a formula is called, and which line is about it.
 CAUSES = {"kind": "kind of the loss", "labels": "labels",
@@ -92,7 +89,8 @@ def causes_of(case):
     rows = differing(case.rows)
     if not rows or not any(row.quantity == RAW for row in rows):
         return []  # a loss alone moves no weight
-    for find in (_weighted, _formula, _scaled):
+    for find in (weighing.by_batches, _formula, _scaled,
+                 weighing_rows.causes_of):
         found = find(case, rows[0])
         if found:
             return found
@@ -135,97 +133,11 @@ def _word(value):
         f"{value:g}" if isinstance(value, float) else str(value))
 
 
-def _sides(case, i):
-    """(A's gradient, [of each of B's parts]) of a step as vectors, by pair.
-
-    Only parameters of which every part has a gradient.
-    """
-    mine, other = case.a.steps[i], case.b.steps[i]
-    whole = mine.gradients
-    pairs = [pair for pair in case.lock.pairs if pair.a in whole and any(
-        pair.b in part.gradients for part in other.parts)]
-
-    def vector(pairs, arrays, side):
-        return np.concatenate([rearranged(
-            getattr(pair, f"{side}_layout"), arrays[path]).reshape(-1)
-            if (path := getattr(pair, side)) in arrays else np.zeros(
-                whole[pair.a].size) for pair in pairs]).astype(np.float64)
-    if not pairs:
-        return None
-    raw = mine.raw if case.b.inner or mine.used is None else whole
-    return (vector(pairs, raw, "a"),
-            [vector(pairs, part.gradients, "b") for part in other.parts],
-            [vector(pairs, part.gradients, "a") for part in mine.parts],
-            vector(pairs, other.raw, "b"))
-
-
-def _shares(whole, parts):
-    """The numbers by which parts add up to a whole, or None."""
-    if not parts:
-        return None
-    found = np.linalg.lstsq(np.stack(parts, 1), whole, rcond=None)[0]
-    gap = np.linalg.norm(np.stack(parts, 1) @ found - whole)
-    size = np.linalg.norm(whole)
-    return found if size and gap <= NEAR * size else None
-
-
-def _weighted(case, row):
-    """That batches that make one step are weighted in another way."""
-    shares, own = [], []
-    for i in range(len(case.b.steps)):
-        found = _sides(case, i)
-        if found is None:
-            return []
-        whole, parts, mine, total = found
-        forward = len(parts) > 1
-        shares.append(_shares(whole, parts) if forward
-                      else _shares(total, mine))
-        own.append(forward)
-    if any(each is None or len(each) < 2 for each in shares):
-        return []
-    forward = own[0]
-    first = next((each for each in shares if not np.allclose(
-        each, 1, rtol=1e-6)), None)
-    if first is None:
-        return []
-    # what the whole of one side takes of each part of the other, in which
-    # every part counts once
-    theirs, ours = ("a", "b") if forward else ("b", "a")
-    equal = all(np.allclose(each, each[0], rtol=1e-6) for each in shares)
-    count = len(first)
-    if equal:
-        factor = float(first[0])
-        words = {ours: "1 of each batch", theirs: f"{factor:.6g} of each"}
-        what = "scale of the accumulated gradient"
-        if np.isclose(factor, 1 / count):
-            words = {ours: "the sum", theirs: "the mean"}
-        elif np.isclose(factor, count):
-            words = {ours: "the mean", theirs: "the sum"}
-    else:
-        what = "mean of means in the accumulation"
-        part = first / first.sum()
-        words = {ours: "each batch counts "
-                       + ", ".join([f"{1 / count:.4g}"] * count),
-                 theirs: "each batch counts "
-                         + ", ".join(f"{each:.4g}" for each in part)}
-    proof = (f"So weighted, {ours}'s gradients of each batch add up to "
-             f"{theirs}'s at every step.")
-    return [TrainingCause(
-        what, row.step, RAW, "", words["a"], words["b"],
-        ("accumulation", "loss"), proof)]
-
-
 def _scaled(case, row):
     """That every gradient is multiplied by one number."""
-    factors = []
-    for i in range(len(case.b.steps)):
-        found = _sides(case, i)
-        if found is None:
-            return []
-        share = _shares(found[3], [found[0]])
-        if share is None:
-            return []
-        factors.append(float(share[0]))
+    factors = weighing.factors(case)
+    if not factors:
+        return []
     if not np.allclose(factors, factors[0], rtol=1e-6) or np.isclose(
             factors[0], 1, rtol=1e-6):
         return []

@@ -3,8 +3,6 @@
 import math
 
 from parity.numerics.words import apart, listed
-from parity.training.rules import (
-    BEFORE, COUPLED, INSIDE, OUTSIDE, STEPS)
 from parity.training.updates import FROZEN, MEMBERS
 
 #: Setting of a rule -> the cause.
@@ -22,63 +20,6 @@ CAUSES = {
     "narrow": "float32 inside the optimiser",
     MEMBERS: "parameters of the optimiser", FROZEN: "parameters trained",
 }
-
-#: How torch.optim, optax, Keras and MLX write a setting.
-ARGUMENTS = {
-    "eps": {"torch": "eps={}", "jax": "eps={}", "keras": "epsilon={}",
-            "mlx": "eps={}"},
-    "beta1": {"torch": "betas=({}, …)", "jax": "b1={}", "keras": "beta_1={}",
-              "mlx": "betas=[{}, …]"},
-    "beta2": {"torch": "betas=(…, {})", "jax": "b2={}", "keras": "beta_2={}",
-              "mlx": "betas=[…, {}]"},
-    "momentum": dict.fromkeys(("torch", "jax", "keras", "mlx"),
-                              "momentum={}"),
-    "dampening": {"torch": "dampening={}", "mlx": "dampening={}"},
-    "nesterov": dict.fromkeys(("torch", "jax", "keras", "mlx"),
-                              "nesterov={}"),
-    "amsgrad": {"torch": "amsgrad={}", "keras": "amsgrad={}"},
-    "decay": dict.fromkeys(("torch", "jax", "keras", "mlx"),
-                           "weight_decay={}"),
-    "corrected": {"mlx": "bias_correction={}"},
-    "rate": {"torch": "lr={}", "jax": "learning_rate={}",
-             "keras": "learning_rate={}", "mlx": "learning_rate={}"},
-    "clip": {"torch": "torch.nn.utils.clip_grad_norm_(parameters, {})",
-             "jax": "optax.clip_by_global_norm({})",
-             "keras": "global_clipnorm={}"},
-}
-
-#: What a kind of decay or clipping is called in a framework.
-WORDS = {
-    ("decay_at", COUPLED): {
-        "torch": "torch.optim.Adam(…, weight_decay=…)",
-        "jax": "optax.chain(optax.add_decayed_weights(…), optax.adam(…))"},
-    ("decay_at", "on the weight"): {
-        "torch": "torch.optim.AdamW(…)", "jax": "optax.adamw(…)",
-        "keras": "keras.optimizers.AdamW(…)",
-        "mlx": "mlx.optimizers.AdamW(…)"},
-    ("clip_by", "global norm"): {
-        "torch": "torch.nn.utils.clip_grad_norm_(model.parameters(), …)",
-        "jax": "optax.clip_by_global_norm(…)",
-        "keras": "global_clipnorm=…"},
-    ("clip_by", "each parameter's norm"): {"keras": "clipnorm=…"},
-    ("clip_by", "value"): {
-        "torch": "torch.nn.utils.clip_grad_value_(model.parameters(), …)",
-        "jax": "optax.clip(…)", "keras": "clipvalue=…"},
-    ("eps_at", OUTSIDE): {
-        "torch": "m / c1 / ((v / c2).sqrt() + eps)",
-        "jax": "m / c1 / (jnp.sqrt(v / c2) + eps)"},
-    ("eps_at", BEFORE): {
-        "torch": "m * c2**0.5 / c1 / (v.sqrt() + eps)",
-        "jax": "m * c2**0.5 / c1 / (jnp.sqrt(v) + eps)"},
-    ("eps_at", INSIDE): {
-        "torch": "m / c1 / (v / c2 + eps).sqrt()",
-        "jax": "optax.adam(…, eps=0, eps_root=eps)"},
-    ("momentum_of", STEPS): {
-        "torch": "v = momentum * v - lr * g; w += v"},
-    ("momentum_of", "gradients"): {
-        "torch": "v = momentum * v + g; w -= lr * v"},
-}
-
 
 def pair_of(name, one, two):
     """What A and B have of a setting, in words."""
@@ -101,16 +42,6 @@ def shorter(text):
     return f"{float(text):.15g}" if len(text) > 8 else text
 
 
-def writing(framework, name, value):
-    """What to write in a framework to have a setting, or ""."""
-    made = WORDS.get((name, value), {}).get(framework, "")
-    if not made and name in ARGUMENTS:
-        shown = value if isinstance(value, bool) else (
-            f"{value:.6g}" if isinstance(value, float) else value)
-        made = ARGUMENTS[name].get(framework, "").format(shown)
-    return made
-
-
 def paths_in_words(paths, total):
     """Paths of parameters as a place."""
     if len(paths) == total:
@@ -118,5 +49,3 @@ def paths_in_words(paths, total):
     if len(paths) < 4:
         return listed(paths)
     return f"{paths[0]} and {len(paths) - 1} more"
-
-

@@ -16,6 +16,8 @@ def steps_of(case, side):
     """
     run = getattr(case, side)
     training = case.trainings[side == "b"]
+    if (training is None or not training.batches) and _same_inputs(case):
+        training = case.trainings[side == "a"]  # of a loop, the other's
     made = []
     for number, record in enumerate(run.steps):
         outputs = _by_path(record.outputs)
@@ -30,6 +32,16 @@ def steps_of(case, side):
             return []
         made.append(found)
     return made
+
+
+def _same_inputs(case):
+    """Whether both models were called with the same arrays in every step."""
+    return all(
+        len(one.batch) == len(two.batch) and all(
+            mine.shape == other.shape and np.array_equal(
+                mine.astype(np.float32), other.astype(np.float32))
+            for mine, other in zip(one.batch, two.batch))
+        for one, two in zip(case.a.steps, case.b.steps))
 
 
 def _by_path(outputs):
@@ -57,11 +69,12 @@ def _targets(training, number, record):
     found.reverse()  # the target is the last
     inputs = [array for array in record.batch if array.dtype.kind in "iu"]
     parts = max(len(record.parts), 1)
+    found += [[*_split(each, parts)] for each in found
+              if len(each) == 1 and parts > 1]
     if inputs and len(inputs) % parts == 0:
         found += [inputs[i::len(inputs) // parts]
                   for i in range(len(inputs) // parts)]
-    return [*found, *([*_split(each, parts)] for each in found
-                      if len(each) == 1 and parts > 1)]
+    return found
 
 
 def _split(batches, parts):

@@ -31,6 +31,10 @@ SLOTS = {"exp_avg": "first moment", "exp_avg_sq": "second moment",
          "sum": "sum of squares", "max_exp_avg_sq": "largest second moment"}
 
 
+#: What is said of an optimiser of another model.
+STRANGE = "the optimiser {} holds none of the model's parameters"
+
+
 class TorchWatcher:
     """Tells an Observer of a run in PyTorch; a context manager.
 
@@ -199,9 +203,12 @@ class TorchWatcher:
         groups = [(group, tensor, self.names[id(tensor)])
                   for group in optimizer.param_groups
                   for tensor in group["params"] if id(tensor) in self.names]
-        if not groups:
-            return
         run = self.observer.run
+        if not groups:
+            if (note := STRANGE.format(type(optimizer).__name__)) not in (
+                    run.notes):
+                run.notes.append(note)
+            return
         if optimizer not in self.optimizers:
             self.optimizers.append(optimizer)
         run.optimizer = type(optimizer).__name__
@@ -246,6 +253,14 @@ def watched(training, steps, lock=None):
         observer.drive(training, observer.end,
                        lambda: _declared(observer, training))
     return observer.run
+
+
+def strange(training):
+    """Whether a training's optimiser is of another model."""
+    own = {id(tensor) for tensor in training.model.parameters()}
+    groups = getattr(training.optimizer, "param_groups", [])
+    return bool(groups and own) and not any(
+        id(tensor) in own for group in groups for tensor in group["params"])
 
 
 def _declared(observer, training):

@@ -164,7 +164,7 @@ def differing(a, b):
                     name not in names) and name not in _idle(one, two):
                 names.append(name)
     gap = max((abs(one[path] - two[path]) / abs(one[path] or 1)
-               for one, two in zip(_rates(a), _rates(b))
+               for one, two in zip(rates_of(a), rates_of(b))
                for path in one.keys() & two.keys()), default=0.0)
     if gap > UNITS * EPS["float32"]:
         names.append("rate")
@@ -187,7 +187,7 @@ def _idle(one, two):
     return idle
 
 
-def _rates(side):
+def rates_of(side):
     """For each step {path: learning rate}."""
     return side.rates or [{path: rule.rate for path, rule
                            in side.rules.items()}] * len(side.befores)
@@ -214,7 +214,7 @@ def exchanged(a, b, names):
     own = "rate" not in names and not (
         "narrow" in names and "rate" not in differing(a, b))
     rates = [{**mine, **theirs} if own else {**theirs, **mine}
-             for mine, theirs in zip(_rates(a), _rates(b))]
+             for mine, theirs in zip(rates_of(a), rates_of(b))]
     return UpdateSide(rules, b.befores, gradients, b.afters, rates,
                       loose=a.loose or b.loose)
 

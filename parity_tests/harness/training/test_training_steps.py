@@ -13,12 +13,14 @@ from typer.testing import CliRunner
 import parity
 from benchmarks.training_steps.judge import judged
 from benchmarks.training_steps.pair import pairs
+from benchmarks.training_steps.torch_groups import halves, times
 from benchmarks.training_steps.torch_parts import (
-    batches, net, regression, tensors)
+    batches, by_hand, looped, net, regression, tensors)
 from parity_io.errors import InputError
 from parity.commands import compare as commands
 from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity.training import losses, rules
+from parity.training.writing import writing
 
 APP = typer.Typer()
 APP.command()(commands.compare)
@@ -31,7 +33,11 @@ SAMPLE = ("eps_of_keras", "eps_before_correction", "no_bias_correction",
           "accumulated_means", "dropout_active", "evaluation_mode",
           "biased_variance", "fused", "adamw_by_hand", "clipping_by_hand",
           "accumulated_rightly", "sum_with_a_smaller_rate",
-          "loss_with_a_constant", "other_order_of_parameters")
+          "loss_with_a_constant", "other_order_of_parameters",
+          "second_half_summed", "halves_weighed_unlike",
+          "zeroed_before_each_half", "never_zeroed", "last_row_left_out",
+          "biases_never_moved", "biases_at_another_rate",
+          "biases_not_decayed", "divided_after_the_backward_passes")
 
 
 def adam(parameters):
@@ -59,6 +65,66 @@ def test_what_a_card_says():
     assert "1e-08" in text and "1e-07" in text and "write" in text
     assert made.causes[0].proof and "test_training_steps.py:" in text
     assert json.dumps(made.as_json())
+
+
+def test_each_side_is_told_by_its_own_weights():
+    one, two = halves(times(0.5), times(0.5)), halves(
+        times(0.5), lambda squares: 0.5 * squares.sum())
+    cause, = parity.diff_training(one, two).causes
+    assert (cause.in_a, cause.in_b) == (
+        "each batch counts 0.5, 0.5", "each batch counts 0.5, 6")
+    assert cause.evidence == ("b sums the loss of batch 2 of each step, over "
+                              "12 numbers.",)
+    cause, = parity.diff_training(two, one).causes
+    assert (cause.in_a, cause.in_b) == (
+        "each batch counts 0.5, 0.5", "each batch counts 0.5, 0.04167")
+
+
+@pytest.mark.parametrize("kind, known, name, value, words", [
+    (rules.SGD, True, "decay_at", rules.COUPLED,
+     "torch.optim.SGD(…, weight_decay=…)"),
+    (rules.SGD, False, "decay_at", rules.COUPLED, "g = g + weight_decay * w"),
+    (rules.ADAM, True, "decay_at", rules.DECOUPLED, "torch.optim.AdamW(…)"),
+    (rules.SGD, True, "decay_at", rules.DECOUPLED,
+     "w -= lr * weight_decay * w"),
+    (rules.ADAM, True, "beta2", 0.99, "betas=(…, 0.99)"),
+    (rules.RMSPROP, True, "beta2", 0.99, "alpha=0.99"),
+    (rules.ADAM, False, "beta2", 0.99, "beta2 = 0.99"),
+    (rules.ADAM, False, "corrected", True,
+     "c1 = 1 - beta1**t; c2 = 1 - beta2**t"),
+])
+def test_what_to_write_is_in_the_optimiser_that_b_has(
+        kind, known, name, value, words):
+    assert writing("torch", name, value, kind, known) == words
+
+
+def test_an_optimiser_of_another_model_is_refused():
+    strange = changed(optimizer=adam(net().parameters()))
+    with pytest.raises(InputError, match="optimiser of b, Adam, holds none"):
+        parity.diff_training(regression(adam), strange)
+
+    def loop():
+        model, other = net(), net()
+        own = adam(other.parameters())
+
+        def run():
+            for x, target in map(tensors, batches()):
+                nn.functional.mse_loss(model(x), target).backward()
+                own.step()
+        return model, run
+    with pytest.raises(InputError, match="Adam holds none of the model's"):
+        parity.diff_training(regression(adam), loop)
+
+
+def test_what_alone_is_moved_otherwise_is_said_of_an_unknown_step():
+    def half_a_root(weight, gradient, kept, number):
+        weight.sub_(1e-2 * (gradient if weight.ndim > 1 else
+                            gradient.sign() * gradient.abs().sqrt()))
+    cause, = parity.diff_training(
+        regression(lambda p: torch.optim.SGD(p, 1e-2)),
+        looped(by_hand(half_a_root))).causes
+    assert cause.what == "" and cause.evidence == (
+        "0.bias and 2.bias alone are moved otherwise.",)
 
 
 def test_what_the_models_compute_otherwise():

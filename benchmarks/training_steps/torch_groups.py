@@ -1,0 +1,172 @@
+"""Batches and rows of one step that count unlike, and parameters that one
+step moves unlike, in PyTorch."""
+
+import torch
+from torch import nn
+from torch.optim import SGD, Adam
+
+from benchmarks.training_steps.pair import fault, sound
+from benchmarks.training_steps.torch_parts import (
+    batches, by_hand, looped, net, regression, tensors)
+from parity.training.form import Training
+
+
+def halves(*losses, zero=(0,), after=1.0):
+    """A loop whose steps are of two halves of a batch.
+
+    Args:
+        losses: of each half a function of the squared errors.
+        zero: before which half gradients are zeroed.
+        after: what gradients are multiplied with before the step.
+    """
+    def make():
+        model = net()
+        own = SGD(model.parameters(), 1e-2, momentum=0.9)
+
+        def loop():
+            for x, target in map(tensors, batches()):
+                for half, loss in enumerate(losses):
+                    if half in zero:
+                        own.zero_grad()
+                    at = slice(4 * half, 4 * half + 4)
+                    loss((model(x[at]) - target[at])**2).backward()
+                if after != 1:
+                    for each in model.parameters():
+                        each.grad *= after
+                own.step()
+        return Training(model, loop=loop)
+    return make
+
+
+def times(factor):
+    """The mean of the squares, times a number."""
+    return lambda squares: factor * squares.mean()
+
+
+def whole(loss=None):
+    """The same step of a whole batch."""
+    return regression(lambda p: SGD(p, 1e-2, momentum=0.9), loss)
+
+
+@fault("mean of the loss", at="loss")
+def second_half_summed():
+    return (halves(times(0.5), times(0.5)),
+            halves(times(0.5), lambda squares: 0.5 * squares.sum()))
+
+
+@fault("weights of the accumulated batches", at="loss")
+def halves_weighed_unlike():
+    return halves(times(0.5), times(0.5)), halves(times(0.7), times(0.3))
+
+
+@fault("batches left out", at="loss")
+def first_half_without_weight():
+    return halves(times(0.5), times(0.5)), halves(times(0.0), times(0.5))
+
+
+@fault("batches left out", at="clipped gradients")
+def zeroed_before_each_half():
+    return (halves(times(0.5), times(0.5)),
+            halves(times(0.5), times(0.5), zero=(0, 1)))
+
+
+@fault("scale of the accumulated gradient", at="loss")
+def halves_not_divided():
+    return halves(times(0.5), times(0.5)), halves(times(1.0), times(1.0))
+
+
+@fault("gradients not zeroed", at="clipped gradients", step=2)
+def never_zeroed():
+    return (halves(times(0.5), times(0.5)),
+            halves(times(0.5), times(0.5), zero=()))
+
+
+@fault("rows left out", at="loss")
+def last_row_left_out():
+    return whole(), whole(lambda y, t: ((y[:-1] - t[:-1])**2).mean())
+
+
+@fault("weights of the rows", at="loss")
+def first_row_counts_twice():
+    def loss(y, t):
+        return (((y - t)**2).mean(1) * torch.tensor(
+            [2.0] + 7 * [1.0], dtype=torch.float64)).sum() / 9
+    return whole(), whole(loss)
+
+
+def sgd_by_hand(rates=None, momenta=None, decays=None):
+    """SGD with momentum by hand.
+
+    Args:
+        rates, momenta, decays: {how many axes a weight has: another value}.
+    """
+    def update(weight, gradient, kept, number):
+        axes = weight.ndim
+        gradient = gradient + (decays or {}).get(axes, 0.1) * weight
+        kept["v"] = (momenta or {}).get(axes, 0.9) * kept.get(
+            "v", 0) + gradient
+        weight.sub_((rates or {}).get(axes, 1e-2) * kept["v"])
+    return looped(by_hand(update))
+
+
+def sgd():
+    """The same as torch has it."""
+    return regression(lambda p: SGD(p, 1e-2, momentum=0.9,
+                                    weight_decay=0.1))
+
+
+@fault("parameters not in the optimiser", at="weights")
+def biases_never_moved():
+    return sgd(), sgd_by_hand(rates={1: 0.0})
+
+
+@fault("learning rate", at="weights")
+def biases_at_another_rate():
+    return sgd(), sgd_by_hand(rates={1: 1e-3})
+
+
+@fault("momentum", at="weights", step=2)
+def biases_with_less_momentum():
+    return sgd(), sgd_by_hand(momenta={1: 0.5})
+
+
+@fault("weight decay", at="weights")
+def biases_not_decayed():
+    return sgd(), sgd_by_hand(decays={1: 0.0})
+
+
+@fault("learning rate", at="learning rate")
+def one_group_at_another_rate():
+    def grouped(parameters):
+        first, *rest = parameters
+        return Adam([{"params": [first]}, {"params": rest, "lr": 1e-3}], 1e-2)
+    return regression(lambda p: Adam(p, 1e-2)), regression(grouped)
+
+
+@sound()
+def halves_of_a_whole():
+    return whole(), halves(times(0.5), times(0.5))
+
+
+@sound()
+def divided_after_the_backward_passes():
+    return (halves(times(0.5), times(0.5)),
+            halves(times(1.0), times(1.0), after=0.5))
+
+
+@sound()
+def the_whole_gradient_by_hand():
+    return (halves(lambda squares: squares.sum() / 24,
+                   lambda squares: squares.sum() / 24), whole(nn.MSELoss()))
+
+
+@sound()
+def decay_and_momentum_by_hand():
+    return sgd(), sgd_by_hand()
+
+
+@sound()
+def groups_of_one_rate():
+    return sgd(), regression(lambda p: SGD(
+        [{"params": [each]} for each in p], 1e-2, momentum=0.9,
+        weight_decay=0.1))
