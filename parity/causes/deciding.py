@@ -17,6 +17,7 @@ from collections.abc import Callable
 import numpy as np
 
 from parity_io.errors import InputError
+from parity.causes import by_arrays
 from parity.causes.explain import explain
 from parity.causes.explanation import Explanation
 from parity.causes.proved import errors, explanations
@@ -98,12 +99,17 @@ def decide(comparison, a, b, one, two, exact=False):
     if comparison.outputs_agree and not exact:
         if comparison.verdict == DIVERGENCE:  # of a gradient
             explain(comparison, a, b)
-        _count_unlike(comparison)
+        _count_unlike(comparison, [] if None not in (one, two) else [
+            *by_arrays.sentences(comparison, a, b)])
     elif a.printed:
         comparison.notes.append(
             "no cause is sought in arrays that are known in part alone.")
     elif comparison.layers is not None or None in (one, two):
         explain(comparison, a, b)
+        if None in (one, two) and not any(
+                each.identified for each in comparison.explanations):
+            comparison.explanations = by_arrays.explanations(
+                comparison, a, b) or comparison.explanations
     else:
         try:
             _by_operations(comparison, a, b, one.runner(), two.runner())
@@ -122,9 +128,16 @@ def decide(comparison, a, b, one, two, exact=False):
     return comparison
 
 
-def _count_unlike(comparison):
-    """Note how many inner pairs differ although all outputs agree."""
-    unlike = sum(row.diverges for row in comparison.rows)
+def _count_unlike(comparison, named=()):
+    """Note how many inner pairs differ although all outputs agree.
+
+    Args:
+        named: sentences on those of them that have one name in both.
+    """
+    if comparison.verdict == MATCH:
+        comparison.notes[:0] = named
+    unlike = sum(row.diverges and not (named and row.a == row.b)
+                 for row in comparison.rows)
     if unlike and comparison.verdict == MATCH:
         one = unlike == 1
         comparison.notes.append(

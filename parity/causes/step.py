@@ -332,7 +332,8 @@ def _said(entry):
 def facts(a, b, row, sides):
     """Yield sentences on a step whose cause is not identified."""
     if row.inherited is not None and math.isfinite(row.inherited):
-        yield f"Its inputs differ by {number(row.inherited)}."
+        yield (f"Its inputs differ by {number(row.inherited)}."
+               if row.inherited else "Its inputs are the same.")
     if row.local is not None:
         yield f"On a's own inputs it differs by {number(row.local)}."
     steps = a.step(row.a), b.step(row.b)

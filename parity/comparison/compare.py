@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from parity_io.errors import InputError, plural, one_of
+from parity.comparison import sizes
 from parity.comparison.arrays import EMPTY, NOT_FINITE, compare_values
 from parity.comparison.belonging import (
     check_comparable, check_inputs, rearranged_back, surely)
@@ -65,7 +66,8 @@ def compare(a: Trace, b: Trace, names: NameMap | None = None,
     Raises:
         TypeError: another keyword, such as NumPy's rtol.
         InputError: the two are of different precision, or had different
-            inputs; a map's layout does not fit; or there are no such layers.
+            inputs; an array of a dump is cut short; a map's layout does not
+            fit; or there are no such layers.
     """
     for word in others:
         raise TypeError(
@@ -97,7 +99,7 @@ def compare(a: Trace, b: Trace, names: NameMap | None = None,
     part = None if layers is None else chosen(layers, a)
     pairs = suggest(a, b) if names is None else names
     notes = [*check_inputs(a, b, pairs), *pairs.notes,
-             *_notes(a, b, pairs, dtype)]
+             *sizes.unlike(a, b, pairs), *_notes(a, b, pairs, dtype)]
     expects = dtype or a.dtype
     comparing = _Comparing(a, b, limit, dtype, expects)
     notes += comparing.tie(pairs.parameters)
@@ -425,8 +427,9 @@ def _notes(a, b, names, dtype):
             if note not in both:
                 yield f"{side}: {note}"
         only = getattr(names, f"only_{side}")
-        alone = [plural(len(only[what]), what[:-1])
-                 for what in ("steps", "parameters") if only.get(what)]
+        alone = [f"{plural(len(only[what]), what[:-1])} ("
+                 + ", ".join(only[what][:3]) + ", …" * (len(only[what]) > 3)
+                 + ")" for what in ("steps", "parameters") if only.get(what)]
         if alone:
             yield (f"Only in {side}, and not compared: "
                    f"{' and '.join(alone)}.")
