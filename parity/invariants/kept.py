@@ -60,7 +60,7 @@ class Keeping:
     """
 
     def __init__(self, call, step=None):
-        self.call, self.step = call, step
+        self.call, self.step, self.answered = call, step, None
         self.name = next((name for name in TAKEN if name in call.takes), None)
         if step is None and self.name is None:
             raise InputError(
@@ -156,6 +156,9 @@ class Keeping:
             raise NotAsked("the function reads one token; name its second "
                            "parameter places, and it is given a slice")
         inputs, keywords = self.call.arguments(arrays)
+        takes = inspect.signature(self.step).parameters
+        if "use_cache" not in takes:  # the model's own, as it is asked at once
+            keywords.pop("use_cache", None)
         given = (model, slice(start, stop) if self.several else start, state,
                  *inputs)
         try:
@@ -169,8 +172,9 @@ class Keeping:
             raise InputError(
                 "step must return an output and the new state; it returned a "
                 f"{type(result).__name__}.")
-        output, state = result
-        return output, state
+        if self.answered is None:
+            self.answered = result[0]
+        return result
 
     def cut(self, arrays, start, stop):
         """The arrays of some places; a mask has those before as well."""
@@ -211,9 +215,9 @@ class Keeping:
         Args:
             state: what was handed in.
         """
-        if self.step is not None:
-            return output, None
         names = (self.name, *HANDED)
+        if self.step is not None:
+            return self.as_answered(output), None
         for name in names:
             kept = _of(output, name)
             if kept is not None:
@@ -226,6 +230,33 @@ class Keeping:
             rest = [each for i, each in enumerate(output) if i != last]
             return rest[0] if len(rest) == 1 else tuple(rest), output[last]
         return _without(output, names), state
+
+    def as_answered(self, output):
+        """What a model gives to all tokens at once, as far as a user's
+        function answers: without what the model keeps."""
+        answer, is_array = self.answered, self.call.framework.is_array
+        if answer is None:
+            return output
+        names = [name for name in (*TAKEN, *HANDED)
+                 if _of(output, name) is not None
+                 and _of(answer, name) is None]
+        if names:
+            output = _without(output, names)
+        nested = type(output) in (tuple, list)
+        if nested and len(output) > 1 and not (
+                type(answer) in (tuple, list)
+                and len(answer) == len(output)):
+            rest = [each for i, each in enumerate(output) if not i
+                    or not isinstance(each, (tuple, list, dict))]
+            output = rest[0] if len(rest) == 1 else tuple(rest)
+        parts = [*output.values()] if isinstance(output, dict) else (
+            output if type(output) in (tuple, list) else [])
+        if parts and is_array(answer):
+            fitting = [each for each in parts if is_array(each)
+                       and len(each.shape) == len(answer.shape)
+                       and each.shape[-1:] == answer.shape[-1:]]
+            return fitting[0] if len(fitting) == 1 else output
+        return output
 
     # What becomes of what is kept.
 

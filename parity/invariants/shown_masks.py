@@ -10,7 +10,8 @@ def seen_of(array, own):
     """What a mask lets be seen, bool [… c n]; None if it is no mask.
 
     Args:
-        array: booleans, or numbers of which those far below zero are hidden.
+        array: booleans; numbers of which those far below zero are hidden; or
+            weights, of which those that are zero are.
         own: bool [c n], each query's own key, which it sees.
     """
     if array.dtype == bool or np.isin(array, (0, 1)).all() and array.any():
@@ -18,6 +19,8 @@ def seen_of(array, own):
         seen = array
     elif array.dtype.kind == "f" and (array <= HIDDEN).any():
         seen = array > HIDDEN
+    elif are_weights(array):
+        seen = array > 0
     elif array.dtype.kind == "f" and not array.any():
         seen = np.ones(array.shape, bool)  # nothing is hidden
     else:
@@ -26,6 +29,30 @@ def seen_of(array, own):
     if array.dtype == bool and not seen[there].any():
         return ~seen
     return seen
+
+
+def are_weights(array):
+    """Whether an array [… c n] is of softmax's weights."""
+    return array.dtype.kind == "f" and array.size > 0 and bool(
+        (array >= 0).all() and np.allclose(array.sum(-1), 1, atol=1e-4))
+
+
+def _shifted(mine, array, whole):
+    """Whether scores that the whole sees are the read's, each row of them
+    more by one number, as by its largest."""
+    with np.errstate(all="ignore"):
+        gap = np.where(whole, mine - array, np.nan)
+        size = np.abs(np.where(whole, array, 0)).max(initial=0)
+        return mine.shape == array.shape and whole.any(-1).all() and bool(
+            (np.nanmax(gap, -1) - np.nanmin(gap, -1) <= 1e-5 * size).all())
+
+
+def _renormalised(mine, array, whole):
+    """Whether weights are the whole's once those that it hides are zero."""
+    kept = np.where(whole, mine, 0)
+    with np.errstate(all="ignore"):
+        return np.allclose(kept / kept.sum(-1, keepdims=True), array,
+                           rtol=1e-4, atol=1e-6)
 
 
 def difference(mine, array, start, stop):
@@ -50,7 +77,11 @@ def difference(mine, array, start, stop):
     if whole is None:
         return "", ""
     part = _alike(seen_of(mine, key == query), mine, array, whole)
-    if part is None or part.shape != whole.shape:
+    if part is None and mine.dtype.kind == "f" and _shifted(
+            mine, array, whole):
+        part = np.ones(mine.shape, bool)  # scores of which none is hidden
+    if part is None or part.shape != whole.shape or are_weights(array) and (
+            not _renormalised(mine, array, whole)):
         return "", ""
     whole, part = (each.reshape(-1, count, keys) for each in (whole, part))
     shown = whole

@@ -128,3 +128,67 @@ def test_a_cache_that_all_requests_have():
     assert [each.way for each in wrong] == ["after another request"]
     assert wrong[0].cause.startswith(
         "what is kept of one request is read by another")
+
+
+def decoder(wrong=False):
+    """A decoder that hands on a static cache, and no mask beside one if that
+    is wrong."""
+    import torch
+
+    class Static(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            torch.manual_seed(0)
+            self.embed, self.place = (
+                torch.nn.Embedding(size, 8) for size in (20, 16))
+            self.qkv, self.out = (
+                torch.nn.Linear(8, size) for size in (24, 20))
+
+        def forward(self, input_ids, past_key_values=None, use_cache=True):
+            count = input_ids.shape[1]
+            kept = past_key_values or (torch.zeros(
+                2, len(input_ids), 16, 8).double(), 0)
+            store, first = kept[0].clone(), kept[1]
+            x = self.embed(input_ids) + self.place(
+                torch.arange(first, first + count))
+            q, *new = self.qkv(x).chunk(3, -1)
+            store[:, :, first:first + count] = torch.stack(new)
+            scores = q @ store[0][:, :first + count].mT
+            seen = torch.ones(count, first + count).tril(first) > 0
+            if not wrong or not first:
+                scores = scores.masked_fill(~seen, float("-inf"))
+            y = scores.softmax(-1) @ store[1][:, :first + count]
+            return {"logits": self.out(x + y),
+                    "past_key_values": (store, first + count)}
+    return Static().double().eval()
+
+
+TOKENS = [[1, 2, 3, 4, 5, 6], [7, 8, 9, 10, 11, 12]]
+
+
+def test_a_static_cache_by_a_step_of_ones_own():
+    """What the model keeps is no answer, though it gives it all at once."""
+    import torch
+
+    def step(model, place, state, ids):
+        made = model(ids[:, place:place + 1], state)
+        return made["logits"], made["past_key_values"]
+
+    def late(model, place, state, ids):
+        answer, (store, first) = step(model, place, state, ids)
+        return answer, (torch.roll(store, 1, 2), first)
+    ids = torch.tensor(TOKENS)
+    sound = parity.invariance(decoder(), ids, ways=["tokens"], step=step)
+    assert (sound.status, sound.left) == (0, [])
+    assert not any(each.left_out for each in sound.responses)
+    assert parity.invariance(decoder(), ids, ways=["tokens"],
+                             step=late).status == 1
+
+
+def test_a_mask_that_is_missing_beside_a_cache():
+    import torch
+    each = wrong(parity.invariance(
+        decoder(wrong=True), input_ids=torch.tensor(TOKENS),
+        ways=["chunks"]))
+    assert "those behind them" in each.cause
+    assert any(sentence.startswith("Cause: ") for sentence in each.known)
