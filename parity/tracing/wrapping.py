@@ -13,10 +13,11 @@ import threading
 
 
 class _Mine(threading.local):
-    """The wrappers of this thread: {(class, name): [wrapper, ...]}."""
+    """The wrappers of this thread: {(class, name): [wrapper, ...]}; and how
+    often it holds the lock for a fork."""
 
     def __init__(self):
-        self.wrappers = {}
+        self.wrappers, self.forking = {}, 0
 
 
 class _Replaced:
@@ -89,13 +90,29 @@ def _less(key, count):
         _replaced.pop(key).put_back()
 
 
+def _before_fork():
+    """Let no other thread wrap anything while this one forks."""
+    _lock.acquire()
+    _mine.forking += 1
+
+
+def _after_fork():
+    """Let others wrap again. A library that forks by itself may say so
+    without having said it before."""
+    if _mine.forking:
+        _mine.forking -= 1
+        _lock.release()
+
+
 def _alone():
     """Forget other threads: a forked process has only the one that forked."""
+    global _lock
+    _lock = threading.RLock()  # whoever held the old one may be no more
+    _mine.forking = 0
     for key, replaced in [*_replaced.items()]:
         _less(key, replaced.count - len(_mine.wrappers.get(key, ())))
-    _lock.release()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release,
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork,
                         after_in_child=_alone)

@@ -112,6 +112,14 @@ def test_coroutines_trace_in_threads(port):
     assert not wrapping._replaced
 
 
+def test_a_library_that_forks_by_itself():
+    """It may say that it has forked without having said that it would."""
+    wrapping._after_fork()
+    wrapping._before_fork()
+    wrapping._after_fork()
+    assert not wrapping._mine.forking
+
+
 def test_a_trace_within_a_trace():
     """Both see what the inner one runs, each under its own paths."""
     usable("torch")
