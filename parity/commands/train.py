@@ -5,6 +5,7 @@ import dataclasses
 import pathlib
 import sys
 import time
+import warnings
 from typing import Annotated, Optional
 
 import typer
@@ -126,7 +127,9 @@ def train(
         if data is not None:
             job.check(settings.config)
         with engine_for(port, device, mesh, mode, settings) as engine, (
-                training.claimed(folder, resume)):
+                training.claimed(folder, resume)), warnings.catch_warnings():
+            # Of a loss that is no number a sentence tells, at its step.
+            warnings.simplefilter("ignore", RuntimeWarning)
             for line in ports.unsupported_in_fast(
                     engine, settings.config, "training"):
                 print(line, file=sys.stderr)

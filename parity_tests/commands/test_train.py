@@ -46,6 +46,15 @@ def data(tmp_path, lines=30):
     return path
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_rate_that_is_too_high_is_told_in_a_sentence(tmp_path):
+    """At the step of the loss, and without NumPy's warnings before it."""
+    told = command("dates", "--port", "numpy", "--out", tmp_path / "run",
+                   "--steps", 2, *TINY, "--set", "learning_rate=1e308")
+    assert told.exit_code == 2 and "RuntimeWarning" not in told.output
+    assert "choose a lower learning rate" in told.output
+
+
 def test_train_on_a_file_and_go_on(tmp_path):
     words = ("--data", data(tmp_path), "--port", "numpy", "--out",
              tmp_path / "run")
