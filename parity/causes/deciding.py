@@ -28,11 +28,10 @@ from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity.numerics.words import listed, number
 from parity.operations.align import NEAR, Alignment
 from parity.operations.built import OWN, construction_lines
-from parity.operations.equivalents import with_equivalents
 from parity.operations.rounded import (
     rounded_kernels, rounded_numbers, rounded_tables)
 from parity.operations.program import PARAMETER, Place
-from parity.operations.search import FaultSearch
+from parity.operations.search import find_faults
 from parity.operations.settings import setting_of
 from parity.operations.signature import signature
 from parity.operations.trial import ARRAY
@@ -177,9 +176,6 @@ def _by_operations(comparison, a, b, one, two):
     if not alignment.outputs:
         explain(comparison, a, b)
         return
-    if alignment.different and small:
-        programs[0] = with_equivalents(programs[0])
-        alignment = Alignment(*programs, near)
     alignment, edits = _with_same_tables(
         comparison, alignment, two, near) if small else (alignment, {})
     if unlike := [*_unlike(*programs)]:
@@ -188,9 +184,9 @@ def _by_operations(comparison, a, b, one, two):
     elif alignment.different:
         if not small:
             programs = [runner.run(exact=True) for runner in (one, two)]
-        _find_faults(comparison, a, b, one, two, FaultSearch(
+        _find_faults(comparison, a, b, one, two, find_faults(
             programs[0], lambda edits: two.run(exact=True, edits=edits), near,
-            edits).find())
+            edits))
     elif not comparison.left_out:  # else what both give agrees, and is not all
         _agree(comparison, alignment, programs)
 

@@ -3,7 +3,6 @@
 import time
 
 from parity.operations.align import Alignment
-from parity.operations.equivalents import with_equivalents
 from parity.operations.program import MADE
 from parity.operations.skeleton import Skeleton
 
@@ -28,9 +27,9 @@ class Runs:
     """
 
     def __init__(self, a, run, near, edits=None, runs=RUNS, seconds=SECONDS):
-        self.a, self._run, self.near = with_equivalents(a), run, near
+        self.a, self._run, self.near = a, run, near
         self.most, self.until = runs, time.process_time() + seconds
-        self.one = Skeleton(self.a)
+        self.one = Skeleton(a)
         self.runs, self.edits = 0, dict(edits or {})
         self.found, self.groups, self.shrunk = [], [], (None, {})
 

@@ -11,6 +11,7 @@ import itertools
 import time
 
 from parity.operations.align import Alignment, moves
+from parity.operations.equivalents import with_equivalents
 from parity.operations.layouts import relaid
 from parity.operations.narrowing import Narrowing
 from parity.operations.program import LEAF, MADE, OPERAND, RESULT
@@ -73,6 +74,30 @@ class SearchOutcome:
     def corrected(self):
         """Whether the outputs are a's once all that was found is applied."""
         return not self.last.different
+
+    @property
+    def told(self):
+        """How much was found that is computed otherwise, in no step alone, and
+        how much in all."""
+        return (sum(each.trial.kind == COMPUTED for each in self.found),
+                len(self.found))
+
+
+def find_faults(a, run, near, edits=None, **limits):
+    """The SearchOutcome of two programs: of a as it ran, or of a in the ways
+    that other programs are cut too.
+
+    Those are asked where b's outputs are not a's at first, or where more is
+    told than one step of one program, which it may be there. The arguments are
+    those of Runs.
+    """
+    outcome = FaultSearch(a, run, near, edits, **limits).find()
+    if outcome.corrected and outcome.told == (0, 1):
+        return outcome
+    again = FaultSearch(with_equivalents(a), run, near, edits, **limits).find()
+    better = again.corrected and (
+        not outcome.corrected or again.told < outcome.told)
+    return again if better or not outcome.found else outcome
 
 
 class FaultSearch(Narrowing, Repeats):
@@ -270,7 +295,7 @@ class FaultSearch(Narrowing, Repeats):
         applied that are still told."""
         for each in self.found:
             mine = {edit for trial in each.trials for edit in trial.ways[0]}
-            if each.trial.kind in (COMPUTED, OTHER) and (
+            if each.trial.kind == OTHER and (
                     self.runs < self.most):
                 each.before = self.aligned({
                     edit: array for edit, array in self.edits.items()

@@ -7,7 +7,7 @@ from parity.causes.proved import explanations
 from parity.operations.align import NEAR
 from parity.operations.equivalents import with_equivalents
 from parity.operations.numpy import Runner
-from parity.operations.search import FaultSearch
+from parity.operations.search import find_faults
 
 DRAWN = np.random.default_rng(0)
 X = DRAWN.normal(size=(3, 6, 4))
@@ -19,8 +19,8 @@ END = DRAWN.normal(size=(4, 5))
 def told(a, b, most, inputs=(X,)):
     """The Explanations of what is found in so many runs at most."""
     one, two = Runner(a, inputs, {}), Runner(b, inputs, {})
-    outcome = FaultSearch(one.run(exact=True), lambda edits: two.run(
-        exact=True, edits=edits), NEAR, runs=150).find()
+    outcome = find_faults(one.run(exact=True), lambda edits: two.run(
+        exact=True, edits=edits), NEAR, runs=150)
     assert outcome.corrected and outcome.runs <= most, outcome.runs
     return explanations(outcome)
 
@@ -42,14 +42,14 @@ def recurrent(x, turned=True, shift=None, order=(0, 1, 2)):
 
 
 def test_a_sequence_that_is_read_from_its_other_end():
-    each, = told(recurrent, lambda x: recurrent(x, False, SHIFT + MORE), 10)
+    each, = told(recurrent, lambda x: recurrent(x, False, SHIFT + MORE), 16)
     assert (each.cause, each.in_a) == (
         "direction", "from the last step to the first")
     assert each.in_b.startswith("from the first step to the last")
 
 
 def test_a_bias_of_a_cell_that_is_left_out_at_every_step():
-    each, = told(recurrent, lambda x: recurrent(x, True, SHIFT), 10)
+    each, = told(recurrent, lambda x: recurrent(x, True, SHIFT), 16)
     assert each.in_b == "none" and "is added" in each.in_a
 
 
