@@ -25,6 +25,10 @@ from parity.operations.trials import Trials
 #: Of so many values that are lost, two are tried at once.
 JOINED = 8
 
+#: For so many seconds of the processor a is told as it ran; most that is found
+#: is found in two.
+FIRST = 10.0
+
 
 @dataclasses.dataclass
 class ShownFault:
@@ -88,10 +92,11 @@ def find_faults(a, run, near, edits=None, **limits):
     that other programs are cut too.
 
     Those are asked where b's outputs are not a's at first, or where more is
-    told than one step of one program, which it may be there. The arguments are
-    those of Runs.
+    told than one step of one program, which it may be there. At first it seeks
+    for FIRST seconds at most. The arguments are those of Runs.
     """
-    outcome = FaultSearch(a, run, near, edits, **limits).find()
+    outcome = FaultSearch(
+        a, run, near, edits, **{"seconds": FIRST, **limits}).find()
     if outcome.corrected and outcome.told == (0, 1):
         return outcome
     again = FaultSearch(with_equivalents(a), run, near, edits, **limits).find()
