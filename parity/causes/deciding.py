@@ -28,6 +28,7 @@ from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity.numerics.words import listed, number
 from parity.operations.align import NEAR, Alignment
 from parity.operations.built import OWN, construction_lines
+from parity.operations.equivalents import with_equivalents
 from parity.operations.rounded import (
     rounded_kernels, rounded_numbers, rounded_tables)
 from parity.operations.program import PARAMETER, Place
@@ -176,6 +177,8 @@ def _by_operations(comparison, a, b, one, two):
     if not alignment.outputs:
         explain(comparison, a, b)
         return
+    if alignment.different and small:  # a table may be the sum of two
+        alignment = Alignment(with_equivalents(programs[0]), programs[1], near)
     alignment, edits = _with_same_tables(
         comparison, alignment, two, near) if small else (alignment, {})
     if unlike := [*_unlike(*programs)]:

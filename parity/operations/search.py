@@ -300,7 +300,8 @@ class FaultSearch(Narrowing, Repeats):
         applied that are still told."""
         for each in self.found:
             mine = {edit for trial in each.trials for edit in trial.ways[0]}
-            if each.trial.kind == OTHER and (
+            kinds = (OTHER, COMPUTED) if self.a.added else (OTHER,)
+            if each.trial.kind in kinds and (
                     self.runs < self.most):
                 each.before = self.aligned({
                     edit: array for edit, array in self.edits.items()
