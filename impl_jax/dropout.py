@@ -56,7 +56,7 @@ class Dropout(nnx.Dropout):
         return left
 
 
-class Unmoved(nnx.RngStream):
+class FixedStream(nnx.RngStream):
     """Gives one key again and again, for modules in which nothing is drawn."""
 
     def __call__(self):
@@ -68,7 +68,7 @@ def unmoved():
     """Streams of numbers for modules of which only shapes are computed."""
     rngs = nnx.Rngs(0)
     # nnx: a count that is traced takes most of the time of a model
-    rngs.default.__class__ = Unmoved
+    rngs.default.__class__ = FixedStream
     return rngs
 
 
