@@ -1,6 +1,7 @@
 """What a port is asked beside its models: manners, and how else it is used.
 
-Each function of ASKED yields (what is asked, whether it is so) of an engine.
+Each function of ASKED yields (what is asked, whether it is so) of an engine;
+of numbers a Difference, which says by how much it is not.
 """
 
 import contextlib
@@ -49,7 +50,7 @@ def sixteen_bits(engine):
                 case, [rounding.rounded(x, dtype) for x in case.inputs]),
                 reference.truth(case), dtype)
             for step, difference in found.items():
-                yield f"{step} in {dtype}", difference.verdict != DIVERGENCE
+                yield f"{step} in {dtype}", difference
 
 
 def large_values(engine):
@@ -64,7 +65,7 @@ def large_values(engine):
             case, case.inputs),
         Reference(config, weights, "float64").truth(case), "float64")
     for step, difference in found.items():
-        yield f"{step} of large values", difference.verdict != DIVERGENCE
+        yield f"{step} of large values", difference
 
 
 def native_masks(engine):
@@ -159,11 +160,19 @@ ASKED = {"manners": manners.manners, "manners at work": manners.manners_at_work,
 COSTLY = "manners at work", "training mode", "16 bits"
 
 
+def shortcoming(right):
+    """What is wrong with an answer of ASKED, in words; "" if nothing is."""
+    if not isinstance(right, Difference):
+        return "" if right else "expected it to hold; it does not"
+    if right.verdict != DIVERGENCE:
+        return ""
+    return right.reason or f"error {right.error:.1e}, limit {right.limit:.1e}"
+
+
 def answers(bench, name):
     """What a port's engine answers to one of ASKED: {what: Difference}."""
-    holds: dict = {}
+    wrong: dict = {}
     for what, right in ASKED[name](bench.engine):
-        holds[what] = holds.get(what, True) and bool(right)
-    return {what: Difference(0.0, 0.0, MATCH) if right else Difference(
-        None, 0.0, DIVERGENCE, "expected it to hold; it does not")
-        for what, right in holds.items()}
+        wrong[what] = wrong.get(what) or shortcoming(right)
+    return {what: Difference(None, 0.0, DIVERGENCE, words) if words else
+            Difference(0.0, 0.0, MATCH) for what, words in wrong.items()}

@@ -428,6 +428,6 @@ def of_kind(place, value, dtype):
 @pytest.mark.parametrize("name", port_properties.ASKED)
 def test_properties(subject, name):
     """What `parity check` asks of it once, beside models."""
-    wrong = [what for what, right in port_properties.ASKED[name](subject)
-             if not right]
-    equal(name, wrong, [])
+    wrong = {what: words for what, right in port_properties.ASKED[name](
+        subject) if (words := port_properties.shortcoming(right))}
+    equal(name, wrong, {})
