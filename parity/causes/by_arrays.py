@@ -79,11 +79,13 @@ def sentences(comparison, a, b):
         for name, array in step.outputs.items():
             other = others[step.path].outputs.get(name)
             if other is not None and other.shape == array.shape:
-                yield _sentence(step.path, another(array, other, {
+                name = like(other, {
                     each.path: held for each in a.steps
                     if each.path not in (step.path, WHOLE)
                     for held in each.outputs.values()})
-                    or made_of(array, other))
+                yield _sentence(step.path, (
+                    "values", "its own", f"the values of a's {name}")
+                    if name else made_of(array, other))
 
 
 def _sentence(path, found):
@@ -98,7 +100,7 @@ def of_row(row, a, b):
     """(the cause, what it is in a, in b) of a PairRow, or None."""
     arrays = [_array(trace, row, side)
               for trace, side in ((a, "a"), (b, "b"))]
-    if None in [*map(type, arrays)] or any(each is None for each in arrays):
+    if any(each is None for each in arrays):
         return None
     one, two = arrays
     if one.size != two.size:
@@ -109,11 +111,11 @@ def of_row(row, a, b):
         (row.a_layout, one), (row.b_layout, two)))
     if one.shape != two.shape or not one.size:
         return None
-    found = another(one, two, _siblings(row, a))
-    if not found and another(two, one, _siblings(row, b, "b")):
-        name = another(two, one, _siblings(row, b, "b"))[2].rpartition(" ")[2]
-        found = "values", "its own", f"others; a's are those of b's {name}"
-    return found or made_of(one, two)
+    if name := like(two, _siblings(row, a)):
+        return "values", "its own", f"the values of a's {name}"
+    if name := like(one, _siblings(row, b, "b")):
+        return "values", "its own", f"others; a's are those of b's {name}"
+    return made_of(one, two)
 
 
 def _array(trace, row, side):
@@ -138,13 +140,11 @@ def _siblings(row, a, side="a"):
         path, WHOLE) for array in step.outputs.values()}
 
 
-def another(mine, other, siblings):
-    """That b's array is one of a's by another name; else None."""
-    for name, array in siblings.items():
-        if array.shape == other.shape and array.dtype.kind == (
-                other.dtype.kind) and _near(array, other):
-            return "values", "its own", f"the values of a's {name}"
-    return None
+def like(mine, siblings):
+    """The name of the other side's array that is the same; "" if none is."""
+    return next((name for name, array in siblings.items()
+                 if array.shape == mine.shape and array.dtype.kind == (
+                     mine.dtype.kind) and _near(array, mine)), "")
 
 
 def made_of(mine, other):

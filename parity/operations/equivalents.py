@@ -104,10 +104,12 @@ def with_equivalents(program):
     if program.added or any(
             value.array is None for value in program.values):
         return program
-    others, own = Others(program), [*program.operations]
-    for add in (sums, JoinedParts, TakenRows):
-        add(others, own)
-    return others.program
+    if "equivalents" not in program.kept:
+        others, own = Others(program), [*program.operations]
+        for add in (sums, JoinedParts, TakenRows):
+            add(others, own)
+        program.kept["equivalents"] = others.program
+    return program.kept["equivalents"]
 
 
 def sums(others, own):

@@ -155,7 +155,7 @@ class Program:
             ``parity.operations.equivalents``.
         equals: {number of a value: numbers of operations, not of the run, by
             which it is made as well}.
-        kept: what an Alignment has found out of it, for the next one.
+        kept: what was found out of it, for who asks next.
     """
 
     framework: str

@@ -300,9 +300,10 @@ class FaultSearch(Narrowing, Repeats):
         applied that are still told."""
         for each in self.found:
             mine = {edit for trial in each.trials for edit in trial.ways[0]}
+            # As a ran, a step that is computed otherwise is named by the state
+            # in which it was found; in another cut it may be a part of one.
             kinds = (OTHER, COMPUTED) if self.a.added else (OTHER,)
-            if each.trial.kind in kinds and (
-                    self.runs < self.most):
+            if each.trial.kind in kinds and self.runs < self.most:
                 each.before = self.aligned({
                     edit: array for edit, array in self.edits.items()
                     if edit not in mine}) or each.before
