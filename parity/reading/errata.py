@@ -272,7 +272,7 @@ def after_dropout(bench):
           str(int((dropped == 0).sum())))),
         "What is left is divided by the share that is kept, so that a row "
         "sums to one on average and hardly ever in fact.",
-        "test_forward.py::test_attention_rows_sum_to_one",
+        "test_tracing.py::test_attention_weights_are_had_by_name",
         cause="dropout of the weights left on")
 
 

@@ -10,7 +10,6 @@ import os
 import pathlib
 import subprocess
 import sys
-import threading
 
 import numpy as np
 import pytest
@@ -22,7 +21,7 @@ from transformer_contract.generation import GenerationConfig
 from transformer_contract.schema import schema
 from transformer_contract.training import TrainingConfig
 from parity import ports
-from parity.check import cases
+from parity.check import cases, port_properties
 from parity.ports import NotChecked
 from parity_tests.support.places import ROOT
 
@@ -160,13 +159,41 @@ def test_so_many_values_are_dropped(citizen):
         assert (one != other).mean() > 0.3  # each has a mask of its own
 
 
+def test_a_seed_repeats_what_is_dropped(citizen):
+    ids = batch()
+    first, again, other = (
+        citizen.logits(citizen.new(CONFIG, seed), ids.source, ids.target,
+                       training=True) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first, again)
+    assert np.abs(first - other).max() > 1e-3
+
+
 def test_a_model_in_training_mode_is_checked_without_dropout(citizen):
-    """The harness' runs drop only what their key says; the mode stays."""
-    model, ids = citizen.new(CONFIG), batch()
+    """The harness' runs drop only what their key says; the modes stay."""
+    model, ids, face = citizen.new(CONFIG), batch(), engine(citizen)
     citizen.logits(model, ids.source, ids.target, training=True)
-    first = engine(citizen).predict(model, *ids)
+    modes = port_properties.modes(face, model)
+    first = face.predict(model, *ids)
     assert near(first, expected(model, citizen))
-    np.testing.assert_array_equal(first, engine(citizen).predict(model, *ids))
+    np.testing.assert_array_equal(first, face.predict(model, *ids))
+    one, other = (face.forward(model, *ids, key=np.array(
+        [3, 4], np.uint32))["output"] for _ in range(2))
+    np.testing.assert_array_equal(one, other)
+    assert np.abs(one - first).max() > 1e-3
+    assert port_properties.modes(face, model) == modes
+
+
+@pytest.mark.parametrize("stack", ["encoder", "decoder"])
+def test_models_of_one_stack_make_their_masks(citizen, stack):
+    if citizen.NAME == "numpy":
+        pytest.skip("not asked: the reference is given both")
+    model = package(citizen).create(CONFIG.replace(
+        stacks=stack, tied="output", dropout=0.0), seed=1)
+    source, target = map(citizen.ids, (batch().source, batch().target))
+    found = model(source) if stack == "encoder" else model(None, target)
+    assert found.shape == (
+        *(source if stack == "encoder" else target).shape,
+        CONFIG.target_vocab)
 
 
 def test_shipped_models_load_by_name(citizen):
@@ -309,7 +336,11 @@ def test_generate(citizen):
 
 
 def test_a_users_subclass_keeps_its_weights(citizen):
-    model, names = citizen.subclassed(CONFIG)
+    model, path = citizen.new(CONFIG), "feed_forward_residual.norm"
+    model.encoder.layers[0].feed_forward_residual.norm = citizen.Gained(
+        CONFIG.d_model, CONFIG.norm_eps)
+    names = [f"encoder.layers.0.{path}.{name}"
+             for name in ("scale", "bias", "gain")]
     assert set(engine(citizen).export(model)) >= set(names)
     trainer = engine(citizen).trainer(model, TrainingConfig())
     before = engine(citizen).export(model)
@@ -428,52 +459,12 @@ def test_what_is_no_model(citizen, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_two_threads(citizen):
-    """One model is traced while another runs beside it."""
-    models = [package(citizen).create(CONFIG, seed=seed, dtype="float32")
-              for seed in (1, 2)]
-    ids = batch()
-    wanted = [citizen.logits(model, ids.source, ids.target)
-              for model in models]
-    steps = engine(citizen).forward(models[0], *ids)
-    failed = []
-
-    def run(which):
-        try:
-            for _ in range(10):
-                if which == 0:
-                    again = engine(citizen).forward(models[0], *ids)
-                    assert again.keys() == steps.keys()
-                    for name, array in steps.items():
-                        np.testing.assert_array_equal(again[name], array)
-                else:
-                    np.testing.assert_array_equal(citizen.logits(
-                        models[1], ids.source, ids.target), wanted[1])
-        except BaseException as error:
-            failed.append(error)
-    threads = [threading.Thread(target=run, args=(i,)) for i in (0, 1)]
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(before)
-    assert not failed, failed[0]
-
-
 IMPORT = """
-import json, os, sys, threading, warnings
+import json
 {framework}
-import parity_tests.ports.citizens.{name} as citizen
+from parity.check import manners
 def state():
-    return {{
-        "environment": dict(os.environ), "filters": repr(warnings.filters),
-        "threads": threading.active_count(), "stderr": os.fstat(2).st_ino,
-        "stdout": os.fstat(1).st_ino, "path": list(sys.path),
-        **citizen.state()}}
+    return manners.process() | manners.STATES.get({name!r}, dict)()
 before = state()
 import {package}, {package}.engine
 after = state()

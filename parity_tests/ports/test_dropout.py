@@ -12,7 +12,6 @@ from transformer_contract.config import PRESETS
 from transformer_contract.dropping import places
 from parity import ports
 from parity.check import cases
-from parity.numerics.comparator import relative_error
 from parity_tests.support.engines import usable
 
 KEY = random.fold_in(random.key(5), "dropout")
@@ -63,19 +62,6 @@ def test_masks_are_those_of_jax(rate):
     np.testing.assert_array_equal(kept, bits / 2**32 >= rate)
 
 
-@pytest.mark.parametrize("rate", [0.1, 0.5, 0.999])
-def test_masks_of_any_rate_are_equal(port, rate):
-    """Also where the threshold is past int32's sign."""
-    reference = dropout_of(ports.engine("numpy")).kept(KEY, (50, 70), rate)
-    found = dropout_of(port).kept(native_key(port), (50, 70), rate)
-    np.testing.assert_array_equal(np.asarray(found), reference)
-
-
-def test_share_that_is_kept():
-    kept = dropout_of(ports.engine("numpy")).kept(KEY, (1000, 1000), RATE)
-    assert abs(kept.mean() - (1 - RATE)) < 0.002
-
-
 @pytest.mark.long(24)
 @pytest.mark.parametrize("preset", PRESETS)
 def test_places_are_every_dropout_with_its_shape(engine, preset):
@@ -94,32 +80,6 @@ def test_names_have_keys_of_their_own():
     assert len({zlib.crc32(name.encode()) for name in names}) == len(names)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("preset", ["lesson", "vaswani2017_base"])
-def test_a_whole_model_drops_the_same_values(port, preset):
-    """Every step of a forward pass and every gradient, with dropout on."""
-    config, batch = configured(preset), cases.padded_batch(
-        cases.test_size(preset))
-    arrays = weights.probe_weights(config)
-    labels = np.roll(batch.target, -1, axis=1)
-    runs = []
-    for engine in (ports.engine("numpy"), port):
-        model = engine.build("transformer", config, arrays)
-        runs.append((engine.forward(model, *batch, key=KEY),
-                     *engine.gradients(model, *batch, labels, key=KEY),
-                     engine.forward(model, *batch)))
-    (steps, loss, g, off), (steps_, loss_, g_, off_) = runs
-    assert steps.keys() == steps_.keys() and g.keys() == g_.keys()
-    for name, value in steps.items():
-        assert relative_error(steps_[name], value)[0] < 1e-12, name
-    assert abs(loss - loss_) < 1e-12 * abs(loss)
-    for name, value in g.items():
-        if not name.endswith(".key.bias"):
-            assert relative_error(g_[name], value)[0] < 1e-10, name
-    assert relative_error(off_["output"], steps["output"])[0] > 0.1
-    assert relative_error(off_["output"], off["output"])[0] < 1e-12
-
-
 def test_the_scale_keeps_the_mean():
     """What is kept is divided by 1 - rate."""
     from transformer_contract.dropping import dropping
@@ -135,17 +95,3 @@ def test_the_scale_keeps_the_mean():
                                   mask / (1 - RATE))
     same, c = module.forward(x)  # off again
     assert same is x and module.backward(x, c) is x
-
-
-def test_native_masks(engine):
-    """As many, but others: the framework's own, and plainly so."""
-    module = dropout_of(engine)
-    shapes = {"a": (200, 300), "b": (200, 300), "c": (100,)}
-    found = {name: np.asarray(mask) for name, mask in module.draw(
-        native_key(engine), shapes, RATE, True).items()}
-    assert {name: mask.shape for name, mask in found.items()} == shapes
-    assert abs(found["a"].mean() - (1 - RATE)) < 0.01
-    assert (found["a"] != found["b"]).mean() > 0.3
-    named = module.draw(native_key(engine), shapes, RATE, False)
-    assert (found["a"] != np.asarray(named["a"])).mean() > 0.3
-    assert "not comparable" in module.native_kept.__doc__

@@ -5,14 +5,12 @@ reference, at the limits of parity/numerics/tolerances.py: the same check that
 ``parity check`` makes.
 """
 
-import numpy as np
 import pytest
 
 from transformer_contract import weights
 from transformer_contract.config import PLAIN, PRESETS, at_test_size
-from transformer_contract.trace import attention_weights
 from parity import ports
-from parity.check import cases, covering, golden, ledger
+from parity.check import cases, covering, ledger
 from parity.check.run import Check
 from parity.numerics import tolerances
 from parity.numerics.comparator import MATCH
@@ -94,21 +92,3 @@ def test_each_word_of_a_choice_computes_something_else(field):
         steps = engine.forward(model, *cases.padded_batch(config))
         answers.add(steps["output"].tobytes())
     assert len(answers) == len(covering.choices()[field])
-
-
-def test_attention_rows_sum_to_one(engine):
-    """Each row of weights is a mean's, or 0 where nothing may be seen (R15)."""
-    config = cases.test_size("complete")
-    batch = cases.padded_batch(config)
-    model = engine.build("transformer", config, golden.shipped("complete"))
-    found = attention_weights(engine.forward(model, *batch))
-    layers = config.n_encoder_layers + 2 * config.n_decoder_layers
-    assert len(found) == layers
-    for name, value in found.items():
-        own = name.startswith("decoder") and "self_attention" in name
-        mask = batch.target_mask if own else batch.source_mask
-        seen = np.broadcast_to(mask, value.shape).any(axis=-1)
-        assert seen.any() and not seen.all()
-        sums = value.sum(axis=-1)
-        np.testing.assert_allclose(sums[seen], 1, rtol=0, atol=1e-14)
-        assert not value[~seen].any()

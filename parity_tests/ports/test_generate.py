@@ -27,8 +27,7 @@ from transformer_contract.weights import probe_weights
 from parity import ports
 from parity.check import cases, generation, golden
 from parity.check.runners import EngineRunner
-from parity.numerics.comparator import DIVERGENCE, MATCH
-from parity_tests.support.engines import searching
+from parity.numerics.comparator import MATCH
 from parity_tests.support.places import ROOT
 
 RULES = CHOICES["length_rule"]
@@ -93,22 +92,6 @@ def test_a_reference_asked_once_answers_alike():
             for cached in False, True:
                 for ours, theirs in zip(found[cached], plain[cached]):
                     assert all(map(np.array_equal, ours, theirs))
-
-
-def test_a_reference_asked_once_decodes_once():
-    """The second search computes nothing anew, unless it has a cache."""
-    runner = EngineRunner(ports.engine("numpy"), CONFIG, WEIGHTS, "float64")
-    with mock.patch.object(runner.model, "decode",
-                           wraps=runner.model.decode) as decode:
-        once, counts = generation.RunnerAskedOnce(runner), []
-        for cached in False, False, True, True:
-            generation.searched(
-                once.engine, once.model, SOURCE,
-                SEARCHES[0].settings.replace(cached=cached), 3)
-            counts.append(decode.call_count)
-    first, second, third, fourth = counts
-    assert first == second < third
-    assert fourth - third == third - second
 
 
 @pytest.mark.long
@@ -399,65 +382,6 @@ def test_a_cache_changes_nothing(engine_of_each_form, variant):
 
 
 # Faults: a search that is wrong in one line, in each implementation.
-
-IMPLEMENTATIONS = "numpy", *ports.known_ports()
-
-FAULTS = {
-    "the cache is not reordered": (
-        {name: ("kept.reorder(parents)", "pass") for name in IMPLEMENTATIONS},
-        "beam 4, paper", "tokens, cached",
-        "only with the cache: keys and values are not those of the "
-        "hypothesis"),
-    "a beam grows after its end": (
-        {name: ("return self.ends(token) |", "return (token == -1) |")
-         for name in IMPLEMENTATIONS},
-        "beam 4, paper", "tokens, uncached",
-        "a target goes on after its end"),
-    "all are alive at the first step": (
-        {name: ("arange(w) == 0", "arange(w) >= 0")
-         for name in IMPLEMENTATIONS},
-        "beam 4, paper", "tokens, uncached",
-        "one hypothesis stands twice"),
-}
-
-
-@pytest.mark.long(24)
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_is_caught_and_named(engine, fault):
-    lines, name, step, words = FAULTS[fault]
-    settings = {s.name: s for s in SEARCHES}[name].settings
-    right = truth(settings)
-    with searching(engine, *lines[engine.NAME]):
-        found = generation.compared(
-            engine, built(engine), SOURCE, settings, right, (3,))
-    assert found[step].verdict == DIVERGENCE
-    assert found[step].reason == words
-    if step == "tokens, cached":
-        assert found["tokens, uncached"].verdict == MATCH
-
-
-NEIGHBOURS = {
-    "numpy": "np.broadcast_to(source_mask.any(0), source_mask.shape)",
-    "torch": "source_mask.any(0).expand(source_mask.shape)",
-    "keras": "ops.broadcast_to(ops.any(source_mask, 0), source_mask.shape)",
-    "jax": "jnp.broadcast_to(source_mask.any(0), source_mask.shape)",
-    "mlx": "mx.broadcast_to(mx.any(source_mask, 0), source_mask.shape)",
-}
-
-
-@pytest.mark.long(16)
-def test_a_row_that_depends_on_its_neighbour_is_caught_and_named(engine):
-    """Padding is attended to where any neighbour has none."""
-    settings = GenerationConfig(eos_id=END, max_tokens=MOST)
-    right = truth(settings)
-    line = "        source_mask = padding_mask(source, self.pad_id)\n"
-    with searching(engine, line, line + "        source_mask = "
-                   f"{NEIGHBOURS[engine.NAME]}\n"):
-        found = generation.compared(
-            engine, built(engine), SOURCE, settings, right, (1, 3))
-    assert found["scores, uncached"].verdict == DIVERGENCE
-    assert found["tokens, uncached"].reason == "a row depends on its batch"
-
 
 # The rules of others: who may finish, what is forced, what is read.
 

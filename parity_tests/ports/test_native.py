@@ -3,8 +3,7 @@
 The ports write their layers out where a built-in cannot give the definition's
 numbers. Here the built-ins stand beside the reference in float64: with which
 settings they are equal, and where no setting makes them so, how far off they
-are. Gaps are held from both sides, so that a release that changes a default
-does not pass unseen.
+are. What they do by default is in parity/differences, whose tests hold it.
 """
 
 import numpy as np
@@ -61,44 +60,35 @@ def test_activations(port, native, name):
 # Layer norm
 
 
-def nn_layer_norm(x, scale, bias, **eps):
+def nn_layer_norm(x, scale, bias, eps):
     import torch
-    norm = torch.nn.LayerNorm(D, **eps, dtype=torch.float64)
+    norm = torch.nn.LayerNorm(D, eps, dtype=torch.float64)
     norm.load_state_dict({"weight": torch.from_numpy(scale),
                           "bias": torch.from_numpy(bias)})
     return norm(torch.from_numpy(x)).detach()
 
 
-def f_layer_norm(x, scale, bias, **eps):
+def f_layer_norm(x, scale, bias, eps):
     import torch
     x, scale, bias = map(torch.from_numpy, (x, scale, bias))
-    return torch.nn.functional.layer_norm(x, (D,), scale, bias, **eps)
+    return torch.nn.functional.layer_norm(x, (D,), scale, bias, eps)
 
 
-def keras_layer_norm(x, scale, bias, **eps):
+def keras_layer_norm(x, scale, bias, eps):
     import keras
     on_tensorflow()
-    if eps:
-        eps = {"epsilon": eps["eps"]}
-    norm = keras.layers.LayerNormalization(**eps, dtype="float64")
+    norm = keras.layers.LayerNormalization(epsilon=eps, dtype="float64")
     norm.build(x.shape)
     norm.set_weights([scale, bias])
     return keras.ops.convert_to_numpy(norm(x))
 
 
-def nnx_layer_norm(x, scale, bias, **eps):
-    return nnx_norm(x, scale, bias, fast=False, **eps)
-
-
-def nnx_norm(x, scale, bias, fast=None, **eps):
+def nnx_layer_norm(x, scale, bias, eps):
     import jax.numpy as jnp
     from flax import nnx
-    if eps:
-        eps = {"epsilon": eps["eps"]}
-    if fast is not None:
-        eps["use_fast_variance"] = fast
-    norm = nnx.LayerNorm(x.shape[-1], **eps, dtype=x.dtype,
-                         param_dtype=x.dtype, rngs=nnx.Rngs(0))
+    norm = nnx.LayerNorm(
+        x.shape[-1], epsilon=eps, use_fast_variance=False, dtype=x.dtype,
+        param_dtype=x.dtype, rngs=nnx.Rngs(0))
     norm.scale.set_value(jnp.asarray(scale))
     norm.bias.set_value(jnp.asarray(bias))
     return norm(jnp.asarray(x))
@@ -106,18 +96,15 @@ def nnx_norm(x, scale, bias, fast=None, **eps):
 
 EPSILONS = 1e-3, 1e-5, 1e-6
 
-#: Each built-in, and the epsilon that it has by default.
-by_norm = pytest.mark.parametrize("port, norm, default", [
-    pytest.param("torch", nn_layer_norm, 1e-5, id="nn.LayerNorm"),
-    pytest.param("torch", f_layer_norm, 1e-5, id="F.layer_norm"),
-    pytest.param("keras", keras_layer_norm, 1e-3, id="LayerNormalization"),
-    pytest.param("jax", nnx_layer_norm, 1e-6, id="nnx.LayerNorm"),
-], indirect=["port"])
-
 
 @pytest.mark.parametrize("eps", EPSILONS)
-@by_norm
-def test_layer_norm(port, norm, default, eps):
+@pytest.mark.parametrize("port, norm", [
+    pytest.param("torch", nn_layer_norm, id="nn.LayerNorm"),
+    pytest.param("torch", f_layer_norm, id="F.layer_norm"),
+    pytest.param("keras", keras_layer_norm, id="LayerNormalization"),
+    pytest.param("jax", nnx_layer_norm, id="nnx.LayerNorm"),
+], indirect=["port"])
+def test_layer_norm(port, norm, eps):
     """Given epsilon, each is ours, on narrow rows and far from zero (R3)."""
     arrays = weights.select(
         WEIGHTS, "encoder.layers.0.self_attention_residual.norm.")
@@ -164,55 +151,12 @@ def test_rms_norm(port, norm, eps):
         assert equal(norm(x, **arrays, eps=eps), truth)
 
 
-@by_norm
-def test_layer_norm_by_default(port, norm, default):
-    """Each has another epsilon, and it shows where rows are narrow (R3)."""
-    arrays = weights.select(
-        WEIGHTS, "encoder.layers.0.self_attention_residual.norm.")
-    found = norm(NARROW, **arrays)
-    for eps in EPSILONS:
-        truth = reference("norm", NARROW, arrays=arrays,
-                          config=CONFIG.replace(norm_eps=eps))["output"]
-        if eps == default:
-            assert equal(found, truth)
-        else:
-            assert 1e-3 < gap(found, truth) < 1
-
-
-@jax_only
-@pytest.mark.parametrize("dtype, fast, low, high", [
-    ("float64", False, 0, 1e-12), ("float64", True, 1e-11, 1e-8),
-    ("float32", False, 0, 1e-3), ("float32", True, 1e-2, 1),
-    ("float32", None, 1e-2, 1)])
-def test_fast_variance(port, dtype, fast, low, high):
-    """mean(x²) - mean(x)² loses its digits at 1000 deviations from 0 (R3).
-
-    It is what NNX does when it is not told otherwise.
-    """
-    x = (X + 1000).astype(dtype)
-    ones, zeros = np.ones(D), np.zeros(D)
-    truth = reference("norm", x.astype(np.float64),
-                      arrays={"scale": ones, "bias": zeros})["output"]
-    found = nnx_norm(x, ones.astype(dtype), zeros.astype(dtype), fast,
-                     eps=CONFIG.norm_eps)
-    assert str(found.dtype) == dtype
-    assert low <= gap(found, truth) < high
-
-
 # Attention
 
 
 def cross_attention():
     """The steps of attention over a memory, one of which is all padding."""
     return reference("multi_head_attention", X, MEMORY, BATCH.source_mask)
-
-
-def answer_of_mean(steps):
-    """What attention answers if every weight is 1 / S, masked or not."""
-    mean = np.broadcast_to(steps["value"].mean(axis=2, keepdims=True),
-                           steps["context"].shape)
-    heads = mean.swapaxes(1, 2).reshape(steps["output"].shape)
-    return heads @ ATTENTION["output.kernel"] + ATTENTION["output.bias"]
 
 
 def torch_attention():
@@ -238,28 +182,6 @@ def test_torch_multi_head_attention(port):
     # By default the weights are those of all heads at once.
     _, mean = module(x, memory, memory, attn_mask=mask)
     assert equal(mean.detach()[OTHERS], truth["weights"][OTHERS].mean(axis=1))
-
-
-@torch_only
-@pytest.mark.parametrize("training, need_weights, is_nan", [
-    (True, True, True), (True, False, False),
-    (False, True, True), (False, False, True)])
-def test_torch_attention_without_keys(port, training, need_weights, is_nan):
-    """NaN or 0, as one asks for weights or trains; ours is 0 (R2)."""
-    import torch
-    module = torch_attention().train(training)
-    memory = torch.from_numpy(MEMORY)
-    hidden = torch.from_numpy(~BATCH.source_mask[:, 0, 0])
-    with torch.no_grad():
-        found, _ = module(memory, memory, memory, key_padding_mask=hidden,
-                          need_weights=need_weights)
-    truth = reference(
-        "multi_head_attention", MEMORY, MEMORY, BATCH.source_mask)["output"]
-    assert equal(found[OTHERS], truth[OTHERS])
-    if is_nan:
-        assert found[EMPTY].isnan().all()
-    else:
-        assert equal(found[EMPTY], truth[EMPTY])
 
 
 @torch_only
@@ -329,18 +251,6 @@ def test_keras_multi_head_attention(port, n_heads, with_weights):
 
 
 @keras_only
-@pytest.mark.parametrize("with_weights", [True, False])
-def test_keras_attention_without_keys(port, with_weights):
-    """0 on the path that has weights, the mean of V on the fused one (R2)."""
-    on_tensorflow()
-    steps = cross_attention()
-    _, found = keras_attention(HEADS, with_weights)
-    ours, mean = steps["output"][EMPTY], answer_of_mean(steps)[EMPTY]
-    assert 0.1 < gap(mean, ours)
-    assert equal(found[EMPTY], ours if with_weights else mean)
-
-
-@keras_only
 def test_our_keras_attention_is_keras_own(port):
     """Its call is written out; Keras' own of the same layer is its equal.
 
@@ -390,14 +300,10 @@ def jax_attention():
 
 @jax_only
 def test_jax_dot_product_attention(port):
-    """Its softmax is float32, and a query without keys gets the mean of V."""
+    """Its softmax is float32."""
     found, steps = jax_attention(), cross_attention()
     assert found.dtype == np.float64
     assert 1e-9 < gap(found[OTHERS], steps["context"][OTHERS]) < 1e-6
-    mean = np.broadcast_to(
-        steps["value"].mean(axis=2, keepdims=True), found.shape)
-    assert gap(found[EMPTY], mean[EMPTY]) < 1e-6
-    assert not steps["context"][EMPTY].any()
 
 
 @jax_only
@@ -409,6 +315,3 @@ def test_nnx_multi_head_attention(port, keywords, low, high):
     found, steps = nnx_attention(**keywords), cross_attention()
     assert found.dtype == np.float64
     assert low <= gap(found[OTHERS], steps["output"][OTHERS]) < high
-    # A query without keys gets the mean of V either way (R2).
-    assert gap(found[EMPTY], answer_of_mean(steps)[EMPTY]) < high
-    assert gap(found[EMPTY], steps["output"][EMPTY]) > 0.1

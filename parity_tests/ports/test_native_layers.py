@@ -143,18 +143,6 @@ def test_transformer(port, residual):
                  stacks(bare, without))
 
 
-@torch_only
-def test_a_surplus_norm_can_hardly_be_seen(port):
-    """With its first weights, a norm of what is normed changes 1 in 10⁵."""
-    config = variant()
-    bare = config.replace(final_norm=False)
-    arrays = weights.initial_weights(config)
-    without = {name: array for name, array in arrays.items()
-               if name in schema(bare)}
-    found = torch_transformer(config, arrays)
-    assert 1e-7 < gap(found, stacks(bare, without)) < 1e-4
-
-
 # The loss
 
 LOGITS = cases.values(

@@ -1,17 +1,16 @@
 """Training: runs that stay equal, accumulation, and what parts them."""
 
-import types
-
 import numpy as np
 import pytest
 
 from transformer_contract import weights
 from parity_io.errors import InputError
 from parity import ports
+from parity.causes.faults.putting import replaced
 from parity.check import cases, lockstep, training_runs
 from parity.check.workers import InProcessPort
 from parity.numerics.comparator import DIVERGENCE, FREE, relative_error
-from parity_tests.support.engines import patched, uncompiled, usable
+from parity_tests.support.engines import uncompiled
 from parity_tests.support.runs import TRAINING
 
 
@@ -51,19 +50,6 @@ def test_a_hundred_steps_are_the_same(port):
         worst[kind] = max(worst[kind], difference.error)
     assert step == 100
     assert worst["loss"] < 1e-12 and worst["weights"] < 1e-11
-
-
-@pytest.mark.long(16)
-def test_the_fast_form_trains_alike(port):
-    """With all that a run can have; the reference's has tests of its own."""
-    config, fast = small(), usable(port.NAME, "fast")
-    run = lockstep.compared(
-        config, weights.initial_weights(config),
-        {port.NAME: InProcessPort(fast)}, 5)
-    for step, kind, _, differences in run:
-        difference = differences[port.NAME]
-        assert difference.verdict != DIVERGENCE, (step, kind, difference)
-    assert step == 5
 
 
 def uneven(config):
@@ -177,60 +163,14 @@ def test_free_is_not_said_of_anything_else():
         "weights", {"a.key.bias": np.ones(3)}).reason
 
 
-def eps_hat(old):
-    """Adam as Keras has it: ε beside √v, before the correction."""
-    def update(self, weight, gradient, m, v, rate, one, two):
-        late = types.SimpleNamespace(
-            beta1=self.beta1, beta2=self.beta2, training=self.training,
-            eps=self.eps / two**0.5)
-        return old(late, weight, gradient, m, v, rate, one, two)
-    return update
-
-
-def late_schedule(old):
-    return lambda self, step: (old(self, step + 1)[0], *old(self, step)[1:])
-
-
-FAULTS = {
-    "Adam's ε, as Keras has it": (
-        "optimizer", "Adam.update", eps_hat, "step 1 weights"),
-    "a schedule that counts from 2": (
-        "optimizer", "Adam.settings", late_schedule, "step 1 weights"),
-    "no clipping": (
-        "train", "clip_by_global_norm",
-        lambda old: lambda gradients, limit: old(gradients, 0.0),
-        "step 1 weights"),
-    "masks turned round": (
-        "train", "draw",
-        lambda old: lambda *args: {name: ~mask if hasattr(
-            mask, "__invert__") else mask == 0
-            for name, mask in old(*args).items()}, "step 1 loss"),
-}
-
-
-@pytest.mark.long(24)
-@pytest.mark.parametrize("fault", FAULTS)
-def test_faults_part_the_runs(port, fault):
-    """Each is found, and the step and the tensors in which it first shows."""
-    file, name, make, first = FAULTS[fault]
-    config = small()
-    with uncompiled(port), patched(port.NAME, file, name, make):
-        run = lockstep.compared(
-            config, weights.initial_weights(config),
-            {port.NAME: InProcessPort(port)}, 1)
-        wrong = [f"step {step} {kind}" for step, kind, _, found in run
-                 if found[port.NAME].verdict == DIVERGENCE]
-    assert wrong and wrong[0] == first
-
-
 def test_a_port_that_fails_is_a_divergence(port):
     config = small()
 
-    def broken(old):
+    def broken(old, name):
         def train_step(self, sources, targets):
             raise RuntimeError("it broke")
         return train_step
-    with patched(port.NAME, "train", "Trainer.train_step", broken):
+    with replaced("train", "Trainer.train_step", broken)(port.NAME):
         *_, (_, _, _, found) = lockstep.compared(
             config, weights.initial_weights(config),
             {port.NAME: InProcessPort(port)}, 1)

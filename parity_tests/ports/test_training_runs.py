@@ -10,10 +10,10 @@ import transformer_contract.training
 from transformer_contract import packing
 from transformer_contract.weights import probe_weights
 from parity import ports
+from parity.causes.faults.putting import rewritten
 from parity.check import covering, lockstep, training_runs
 from parity.check.workers import InProcessPort
 from parity.numerics.comparator import DIVERGENCE
-from parity_tests.support.engines import rewritten
 
 
 def diverging(engine, form="readable"):
@@ -153,8 +153,8 @@ IN_OTHER_WORDS = {
 
 def edited(port, fault):
     """The port with a fault in it, while this is open."""
-    return rewritten(port.NAME, *IN_OTHER_WORDS.get(
-        (port.NAME, fault), FAULTS[fault]))
+    return rewritten(*IN_OTHER_WORDS.get(
+        (port.NAME, fault), FAULTS[fault]))(port.NAME)
 
 
 def test_every_fault_can_be_put_into_every_port(port):

@@ -2,10 +2,8 @@
 
 import contextlib
 import importlib
-import inspect
 import pathlib
 import sys
-import textwrap
 import types
 from unittest import mock
 
@@ -40,29 +38,6 @@ def uncompiled(engine):
             tf.config.run_functions_eagerly(False)
     else:
         yield
-
-
-def patched(port, file, name, make):
-    """Replace ``impl_<port>.<file>.<name>`` by ``make(old)``."""
-    module = importlib.import_module(f"impl_{port}.{file}")
-    target, _, attribute = name.rpartition(".")
-    owner = getattr(module, target) if target else module
-    return mock.patch.object(
-        owner, attribute, make(getattr(owner, attribute)))
-
-
-def rewritten(port, file, name, old, new):
-    """Replace a piece of the source of ``impl_<port>.<file>.<name>``.
-
-    It stands there once, in a function that does not call ``super()``.
-    """
-    def make(function):
-        source = textwrap.dedent(inspect.getsource(function))
-        assert source.count(old) == 1, (port, file, old)
-        made = {}
-        exec(source.replace(old, new), function.__globals__, made)
-        return made[function.__name__]
-    return patched(port, file, name, make)
 
 
 @contextlib.contextmanager

@@ -179,24 +179,10 @@ def loop(model, batches):
 class Gained(LayerNorm):
     """A norm with one weight more."""
 
-    def __init__(self, d_model, eps, *, rngs):
-        super().__init__(d_model, eps, rngs=rngs)
+    def __init__(self, d_model, eps):
+        super().__init__(d_model, eps, rngs=nnx.Rngs(0))
         self.gain = nnx.Param(jnp.ones(d_model, jnp.float32))
 
     def __call__(self, x):
         """Normalise x [B T D] over D, then multiply."""
         return super().__call__(x) * self.gain
-
-
-def subclassed(config):
-    """A model with such a norm, and the names of that one's weights."""
-    model = new(config)
-    model.encoder.layers[0].feed_forward_residual.norm = Gained(
-        config.d_model, config.norm_eps, rngs=nnx.Rngs(0))
-    path = "encoder.layers.0.feed_forward_residual.norm"
-    return model, [f"{path}.{name}" for name in ("scale", "bias", "gain")]
-
-
-def state():
-    """What JAX keeps for a whole process."""
-    return dict(jax.config.values)

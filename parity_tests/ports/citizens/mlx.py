@@ -172,18 +172,3 @@ class Gained(LayerNorm):
     def __call__(self, x):
         """Normalise x [B T D] over D, then multiply."""
         return super().__call__(x) * self.gain
-
-
-def subclassed(config):
-    """A model with such a norm, and the names of that one's weights."""
-    model = new(config)
-    model.encoder.layers[0].feed_forward_residual.norm = Gained(
-        config.d_model, config.norm_eps)
-    path = "encoder.layers.0.feed_forward_residual.norm"
-    return model, [f"{path}.{name}" for name in ("scale", "bias", "gain")]
-
-
-def state():
-    """What MLX keeps for a whole process."""
-    return {"device": mx.default_device(),
-            "random": np.array(mx.random.state[0]).tolist()}

@@ -113,17 +113,3 @@ class Gained(LayerNorm):
         dx, g = super().backward(doutput * self.gain, c)
         g["gain"] = np.sum(doutput * c["ungained"], axis=(0, 1))
         return dx, g
-
-
-def subclassed(config):
-    """A model with such a norm, and the names of that one's weights."""
-    model = new(config)
-    model.encoder.layers[0].feed_forward_residual.norm = Gained(
-        config.d_model, config.norm_eps)
-    path = "encoder.layers.0.feed_forward_residual.norm"
-    return model, [f"{path}.{name}" for name in ("scale", "bias", "gain")]
-
-
-def state():
-    """What NumPy keeps for a whole process."""
-    return {"errors": np.geterr(), "random": np.random.get_state()[1].tolist()}

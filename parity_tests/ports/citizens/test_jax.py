@@ -5,7 +5,6 @@ import pytest
 
 from transformer_contract.batch import Batch
 from parity_io.errors import InputError
-from transformer_contract.generation import GenerationConfig
 from transformer_contract.training import TrainingConfig
 from transformer_contract.weights import probe_weights
 from parity import ports
@@ -57,14 +56,6 @@ def test_a_constructor_makes_float32_whatever_is_enabled(engine):
         np.dtype("float32")}
 
 
-def test_the_same_streams_drop_the_same():
-    ids, models = batch(), [new(seed=seed) for seed in (0, 0, 1)]
-    first, again, other = (
-        np.asarray(model(ids.source, ids.target)) for model in models)
-    np.testing.assert_array_equal(first, again)
-    assert np.abs(first - other).max() > 1e-3
-
-
 def test_a_view_for_evaluation_leaves_the_model_in_training():
     model, ids = new(), batch()
     view = nnx.view(model, deterministic=True)
@@ -107,68 +98,6 @@ def test_ids_are_not_looked_at_where_they_are_not_known():
     assert np.isnan(np.asarray(found)[0]).any()
     with pytest.raises(InputError, match="outside"):
         model(wrong, ids.target)
-
-
-@pytest.mark.parametrize("stack", ["encoder", "decoder"])
-def test_models_of_one_stack_make_their_masks(stack):
-    from impl_jax import create
-    config = CONFIG.replace(stacks=stack, tied="output", target_vocab=37)
-    model = create(config, seed=1)
-    model.eval()
-    ids = batch(config)
-    found = (model(ids.source) if stack == "encoder"
-             else model(None, ids.target))
-    assert found.shape == (3, 7 if stack == "encoder" else 5, 37)
-    if stack == "decoder":
-        assert model.generate(ids.source, max_tokens=3).shape == (3, 4)
-
-
-def test_the_native_form_is_the_same_model(engine):
-    """NNX's own layers, of the same weights: logits, gradients, tokens."""
-    from impl_jax.native import engine as native
-    weights, ids = probe_weights(CONFIG, 3), batch()
-    ours, theirs = (each.build("transformer", CONFIG, weights)
-                    for each in (engine, native))
-    for name, array in native.export(theirs).items():
-        np.testing.assert_array_equal(array, weights[name])
-    wanted = engine.predict(ours, *ids)
-    np.testing.assert_allclose(
-        native.predict(theirs, *ids), wanted, rtol=0, atol=1e-12)
-    labels = np.roll(ids.target, -1, axis=1)
-    (loss, found), (right, gradients) = (
-        each.gradients(model, *ids, labels)
-        for each, model in ((native, theirs), (engine, ours)))
-    assert abs(loss - right) < 1e-12
-    for name, array in found.items():
-        np.testing.assert_allclose(
-            array, gradients[name], rtol=0, atol=1e-12)
-    settings = GenerationConfig(method="beam", beam=2, max_tokens=5)
-    np.testing.assert_array_equal(*(
-        each.generate(model, ids.source, settings)["tokens"]
-        for each, model in ((native, theirs), (engine, ours))))
-
-
-def test_a_query_that_reads_nothing_has_the_mean_in_the_native_form(engine):
-    """What nnx.MultiHeadAttention decides: here such a context is 0 (R2)."""
-    from impl_jax.native import engine as native
-    weights, ids = probe_weights(CONFIG, 3), batch()
-    ids.source[0] = CONFIG.pad_id
-    ids.source_mask[0] = False
-    ours, theirs = (
-        each.predict(each.build("transformer", CONFIG, weights), *ids)
-        for each in (engine, native))
-    assert np.abs(ours - theirs)[0].max() > 1e-3
-    np.testing.assert_allclose(ours[1:], theirs[1:], rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("changes, words", [
-    ({"norm": "std"}, "variance"), ({"residual": "pre"}, "sums"),
-    ({"n_kv_heads": 3}, "keys"), ({"output_bias": True}, "logits")])
-def test_what_the_native_form_cannot_say(changes, words):
-    from impl_jax.native import engine as native
-    config = CONFIG.replace(**changes)
-    with pytest.raises(InputError, match=words):
-        native.build("transformer", config, probe_weights(config, 3))
 
 
 @pytest.mark.parametrize("changes", [

@@ -3,11 +3,7 @@
 import numpy as np
 import pytest
 
-from transformer_contract.config import PRESETS, at_test_size
-from parity_io.errors import InputError
-from transformer_contract.generation import GenerationConfig
 from parity import ports
-from parity.check import cases, golden
 from parity.ports import NotChecked
 
 if isinstance(ports.engine("keras"), NotChecked):
@@ -17,7 +13,6 @@ if isinstance(ports.engine("keras"), NotChecked):
 import keras  # noqa: E402
 
 from impl_keras import Transformer, create  # noqa: E402
-from impl_keras.native import engine as native  # noqa: E402
 from parity_tests.ports.citizens.keras import logits, new  # noqa: E402
 from parity_tests.ports.test_citizen import (  # noqa: E402
     CONFIG, batch, near)
@@ -82,44 +77,3 @@ def test_a_name_and_a_dtype():
     again = Transformer.from_config(model.get_config())
     assert (again.name, again.dtype_policy.name, again.config) == (
         "mine", "float64", CONFIG)
-
-
-def test_a_mask_of_keras_own_shape():
-    """[B S], as Keras' own masks are."""
-    model, ids = new(CONFIG), batch()
-    np.testing.assert_array_equal(
-        logits(model, ids.source, ids.target,
-               source_mask=ids.source_mask[:, 0, 0]),
-        logits(model, ids.source, ids.target))
-    with pytest.raises(InputError, match="mask"):  # it hides no later token
-        logits(model, ids.source, ids.target,
-               target_mask=ids.target != CONFIG.pad_id)
-
-
-#: What float64 loses where Keras' own layers round a constant to float32.
-NATIVE = 1e-7
-
-
-@pytest.mark.parametrize("name", PRESETS)
-def test_native(name):
-    """Keras' own layers, from the same weights: outputs, gradients, tokens."""
-    config, reference = at_test_size(PRESETS[name]), ports.engine("numpy")
-    arrays, ids = golden.shipped(name), cases.padded_batch(config)
-    if config.norm != "layer":
-        with pytest.raises(InputError, match="LayerNormalization"):
-            native.build("transformer", config, arrays)
-        return
-    own = native.build("transformer", config, arrays)
-    truth = reference.build("transformer", config, arrays)
-    case = cases.gradients_case(ids, config.pad_id)
-    _, gradients = native.gradients(own, *case.inputs)
-    _, wanted = reference.gradients(truth, *case.inputs)
-    pairs = [(native.predict(own, *ids), reference.predict(truth, *ids))]
-    pairs += [(gradients[each], wanted[each]) for each in arrays]
-    for found, value in pairs:
-        scale = max(np.linalg.norm(value), NATIVE)
-        assert np.linalg.norm(found - value) < NATIVE * scale
-    settings = GenerationConfig(method="beam", beam=3, max_tokens=6)
-    np.testing.assert_array_equal(*(
-        engine.generate(model, ids.source, settings)["tokens"]
-        for engine, model in ((native, own), (reference, truth))))

@@ -179,24 +179,3 @@ class Gained(LayerNorm):
     def forward(self, x):
         """Normalise x [B T D] over D, then multiply."""
         return super().forward(x) * self.gain
-
-
-def subclassed(config):
-    """A model with such a norm, and the names of that one's weights."""
-    model = new(config)
-    model.encoder.layers[0].feed_forward_residual.norm = Gained(
-        config.d_model, config.norm_eps)
-    path = "encoder.layers.0.feed_forward_residual.norm"
-    return model, [f"{path}.{name}" for name in ("scale", "bias", "gain")]
-
-
-def state():
-    """What torch keeps for a whole process."""
-    return {
-        "dtype": torch.get_default_dtype(),
-        "device": torch.get_default_device(),
-        "gradients": torch.is_grad_enabled(),
-        "threads": torch.get_num_threads(),
-        "products": torch.get_float32_matmul_precision(),
-        "deterministic": torch.are_deterministic_algorithms_enabled(),
-        "random": torch.get_rng_state().sum().item()}

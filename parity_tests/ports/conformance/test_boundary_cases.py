@@ -86,6 +86,7 @@ def test_positions_from_3(engine):
         cases.ids("tokens", 2, 5, 9), start=3).items()
 
 
+@quick("keras", "jax")
 @pytest.mark.parametrize("dtype", dtypes.DTYPES)
 def test_far_positions_are_rounded_once(subject, dtype):
     """Angles that are computed in the model's dtype are others."""

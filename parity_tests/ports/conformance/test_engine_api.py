@@ -265,7 +265,7 @@ def test_softmax_in_float32_rounds_once(subject, dtype):
           f"of {share} of all, not of more than {NEARLY_ALL}")
 
 
-@quick("keras")
+@quick("keras", "jax")
 @pytest.mark.forms("readable", "fast")
 def test_native_masks(subject):
     """The framework's own: as many are kept, and others in every place."""
