@@ -8,9 +8,9 @@ import sys
 
 import pytest
 from typer.main import get_command
-from typer.testing import CliRunner
 
 from parity.cli import app
+from parity_tests.support.commands import invoke
 from parity_tests.support.engines import usable
 from parity_tests.support.places import ROOT
 
@@ -49,14 +49,14 @@ def test_the_commands_end_as_is_said(folder, page):
     for line in lines:
         command, _, status = line.partition("# exit ")
         words = shlex.split(command)
-        done = CliRunner().invoke(app, words[1:])
+        done = invoke(*words[1:])
         assert words[0] == "parity"
         assert done.exit_code == int(status), (line, done.output)
 
 
 def test_the_fields_are_there(folder):
-    done = CliRunner().invoke(app, [
-        "compare", "port.py:original", "port.py:ours", "--evidence", "e"])
+    done = invoke(
+        "compare", "port.py:original", "port.py:ours", "--evidence", "e")
     assert done.exit_code == 1, done.output
     data = json.loads((folder / "e" / "evidence.json").read_text())
     table = PAGE.read_text("utf-8").partition("| field |")[2].partition(

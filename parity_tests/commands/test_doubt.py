@@ -4,13 +4,12 @@ import json
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from transformer_contract import weights
 from transformer_contract.generation import GenerationConfig
 from parity.check import golden
-from parity.cli import app
 from parity.runs import doubt, evaluation, tasks, translation
+from parity_tests.support.commands import invoke
 
 SHIPPED = golden.FOLDER / "dates.safetensors"
 
@@ -24,7 +23,7 @@ FOREIGN = (
 
 
 def run(*arguments):
-    return CliRunner().invoke(app, ["translate", *arguments])
+    return invoke("translate", *arguments)
 
 
 @pytest.fixture(scope="module")

@@ -7,12 +7,11 @@ import sys
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from transformer_contract import weights
 from parity import ports
-from parity.cli import app
 from parity.runs import date_formats, tasks, training
+from parity_tests.support.commands import invoke
 from parity_tests.support.disks import full
 from parity_tests.support.places import ROOT
 from parity_tests.support.runs import TINY, tiny_run
@@ -21,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("one_length")
 
 
 def command(*words):
-    return CliRunner().invoke(app, ["train", *map(str, words)])
+    return invoke("train", *map(str, words))
 
 
 @pytest.mark.long
@@ -357,10 +356,10 @@ def test_a_table_is_not_written_over_a_run(tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / training.CURVE).write_text("step\n")
     before = (tmp_path / "run" / training.CURVE).read_bytes()
-    done = CliRunner().invoke(app, [
+    done = invoke(
         "train", "curves", str(tmp_path / "run"), "--out",
         str(tmp_path / "c.png"), "--table",
-        str(tmp_path / "run" / training.CURVE)])
+        str(tmp_path / "run" / training.CURVE))
     assert done.exit_code == 2 and "a name of its own" in done.output
     assert (tmp_path / "run" / training.CURVE).read_bytes() == before
 
@@ -385,11 +384,11 @@ def test_curves_on_one_picture(tmp_path):
         run.train_step()
         run.save()
     picture = tmp_path / "curves.png"
-    done = CliRunner().invoke(app, [
+    done = invoke(
         "train", "curves", str(tmp_path / "one"), str(tmp_path / "two"),
-        "--out", str(picture)])
+        "--out", str(picture))
     assert done.exit_code == 0, done.output
     assert picture.read_bytes().startswith(b"\x89PNG")
     for words in ([str(tmp_path)], [str(tmp_path / "one"), "--out", "a.txt"]):
-        done = CliRunner().invoke(app, ["train", "curves", *words])
+        done = invoke("train", "curves", *words)
         assert done.exit_code == 2 and done.output.count("\n") == 1

@@ -7,15 +7,14 @@ import time
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from transformer_contract import weights
 from transformer_contract.config import preset
 from parity import ports
 from parity.check import workers
-from parity.cli import app
 from parity.matrix import processes
 from parity.runs import on_mesh, training
+from parity_tests.support.commands import invoke
 from parity_tests.support.runs import TINY
 
 pytestmark = pytest.mark.usefixtures("one_length")
@@ -34,9 +33,9 @@ def command(tmp_path):
     def run(*words, port="torch", out="run"):
         if ports.absent(port):
             pytest.skip(f"not checked: {ports.absent(port).reason}")
-        return CliRunner().invoke(app, [
+        return invoke(
             "train", "--data", str(pairs), "--port", port, "--out",
-            str(tmp_path / out), *map(str, words)])
+            str(tmp_path / out), *map(str, words))
 
     return run
 

@@ -1,7 +1,7 @@
 """The pages on which the four stand side by side."""
 
 import base64
-import html.parser
+import html
 import io
 import re
 import shutil
@@ -19,7 +19,9 @@ from parity.reading import (
     breaking, formulas, lessons, listing, page_rows, pages, plain_code,
     row_tests, sources, values)
 from parity.render import markup, pictures
+from parity_tests.support.commands import invoke
 from parity_tests.support.lessons import alone
+from parity_tests.support.page_reader import PageReader
 from parity_tests.support.places import is_there
 
 #: No page is larger, so that it opens at once on a slow line.
@@ -45,32 +47,9 @@ def site(found, tmp_path_factory):
     return folder, sizes
 
 
-class Reader(html.parser.HTMLParser):
-    """Collects ids, links, and where anything is fetched from."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.ids, self.links, self.sources, self.open = [], [], [], []
-        self.images = []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attributes):
-        given = dict(attributes)
-        if "id" in given:
-            self.ids.append(given["id"])
-        if tag == "a":
-            self.links.append(given["href"])
-        if tag == "img":
-            self.images.append(given.get("alt"))
-        self.sources += [given[name] for name in ("src", "srcset", "action")
-                         if name in given]
-        if tag == "link":
-            self.sources.append(given["href"])
-
-
 def read(folder):
     """{name: Reader} of every page."""
-    return {path.name: Reader(path.read_text(encoding="utf-8"))
+    return {path.name: PageReader(path.read_text(encoding="utf-8"))
             for path in sorted(folder.glob("*.html"))}
 
 
@@ -191,7 +170,7 @@ def _module_docstring(file, number):
 def test_nothing_is_fetched_from_elsewhere(site):
     folder, _ = site
     for name, reader in read(folder).items():
-        for at in reader.sources:
+        for at in reader.fetched:
             assert at.startswith(("data:", "/read-", "/break-")) or (
                 folder / at).is_file(), (name, at)
     for path in folder.iterdir():
@@ -467,7 +446,7 @@ def test_the_readers_text_is_escaped(running, text):
         running, f"/read-attention?text={quote(text)}")
     assert status == 200
     assert text not in page and "<script>" not in page
-    assert "<img src=x" not in page and "49" not in Reader(page).ids
+    assert "<img src=x" not in page and "49" not in PageReader(page).ids
 
 
 @pytest.mark.parametrize("text, words", [
@@ -513,19 +492,11 @@ def test_every_fault_can_be_asked_for(found, fault):
 
 def test_help_and_command(tmp_path):
     """Without the libraries of the frameworks, and without a port."""
-    import typer
-    from typer.testing import CliRunner
-
-    from parity.commands.read import read as command
-    app = typer.Typer()
-    app.command()(command)
-    answer = CliRunner().invoke(app, ["--help"])
+    answer = invoke("read", "--help")
     assert answer.exit_code == 0 and "--serve" in answer.output
     (tmp_path / "thesis.txt").write_text("x")
-    answer = CliRunner().invoke(app, ["--out", str(tmp_path)])
-    assert answer.exit_code == 2
-    answer = CliRunner().invoke(app, ["--port", "fortran"])
-    assert answer.exit_code == 2
+    for option in (["--out", tmp_path], ["--port", "fortran"]):
+        assert invoke("read", *option).exit_code == 2
 
 
 def test_a_port_that_is_not_there_is_not_checked(site):

@@ -4,12 +4,11 @@ import json
 import zipfile
 
 import pytest
-from typer.testing import CliRunner
 
 from parity_io.errors import InputError
-from parity.cli import app
 from parity.commands import read as command
 from parity.reading import lessons, ready, serving, sources, teaching
+from parity_tests.support.commands import invoke
 
 PAGES = {"index.html": b"<p>one</p>" * 90, "style.css": b"p {}",
          ready.MARK: json.dumps({"pages": {"index.html": 900}, "with": {
@@ -62,7 +61,7 @@ def test_a_folder_that_cannot_be_made_is_found_before(tmp_path, monkeypatch):
         raise PermissionError
 
     monkeypatch.setattr(ready.tempfile, "mkdtemp", refused)
-    found = CliRunner().invoke(app, ["read", "--out", str(tmp_path / "site")])
+    found = invoke("read", "--out", str(tmp_path / "site"))
     assert found.exit_code == 2 and "choose another" in found.stderr
     assert not (tmp_path / "site").exists()
 
@@ -105,7 +104,7 @@ def installed(archive, monkeypatch):
 
 def test_read_opens_them_at_once(installed, tmp_path):
     out = tmp_path / "out"
-    answer = CliRunner().invoke(app, ["read", "--out", str(out)])
+    answer = invoke("read", "--out", str(out))
     assert answer.exit_code == 0 and written(out) == PAGES
     assert "made with NumPy 2; JAX 0.10; --rebuild" in answer.output
     assert f"wrote 1 pages to {out}" in answer.output
@@ -119,9 +118,9 @@ def test_serve_opens_them_too_and_no_browser_for_a_pipe(
     monkeypatch.setattr(serving, "serve", lambda *given: served.append(given))
     out = tmp_path / "out"
     for _ in range(2):  # the second time they are there already
-        answer = CliRunner().invoke(app, [
-            "read", "--serve", "--port", "torch", "--tcp-port", "0",
-            "--out", str(out)])
+        answer = invoke(
+            "read", "--serve", "--port", "torch", "--tcp-port", "0", "--out",
+            str(out))
         assert answer.exit_code == 0, answer.output
         assert written(out) == PAGES
     assert [(given[0].folder, *given[1:]) for given in served] == [
@@ -132,8 +131,7 @@ def test_serve_opens_them_too_and_no_browser_for_a_pipe(
 
 @pytest.mark.parametrize("option", [["--rebuild"], ["--port", "torch"]])
 def test_and_makes_others_where_it_is_asked(installed, tmp_path, option):
-    answer = CliRunner().invoke(app, [
-        "read", "--out", str(tmp_path / "out"), *option])
+    answer = invoke("read", "--out", str(tmp_path / "out"), *option)
     assert answer.exit_code == 2 and "other pages are made" in answer.output
 
 

@@ -1,47 +1,22 @@
 """The report of a check as a page."""
 
 import dataclasses
-import html.parser
 import re
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from parity import cli, ports
+from parity import ports
 from parity.causes import catalogue
 from parity.check import run as checking
 from parity.numerics.comparator import DIVERGENCE, MATCH, Difference
 from parity.ports import NotChecked
 from parity.render import error_charts, report_page
+from parity_tests.support.commands import invoke
+from parity_tests.support.page_reader import PageReader
 
 #: No page is larger, so that it opens at once on a slow line.
 MOST = 1_500_000
-
-
-class ReportReader(html.parser.HTMLParser):
-    """Collects ids, links, words, and what is fetched from elsewhere."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.ids, self.links, self.fetched, self.tags = [], [], [], []
-        self.words = ""
-        self.feed(text)
-
-    def handle_starttag(self, tag, attributes):
-        given = dict(attributes)
-        self.tags.append(tag)
-        if "id" in given:
-            self.ids.append(given["id"])
-        if tag == "a":
-            self.links.append(given["href"])
-        self.fetched += [
-            value for name, value in given.items()
-            if name in ("src", "srcset", "data") or (
-                name == "href" and tag != "a")]
-
-    def handle_data(self, data):
-        self.words += data
 
 
 def checked(port_names=("torch",), **keywords):
@@ -73,7 +48,7 @@ def row(name="output", case="transformer", dtype="float64", error=1e-15,
 
 def test_page_stands_alone(report):
     text = report_page.page(report, ["torch"])
-    found = ReportReader(text)
+    found = PageReader(text)
     assert len(text.encode()) < MOST
     assert all(address.startswith("data:") for address in found.fetched)
     assert "script" not in found.tags and "@import" not in text
@@ -94,7 +69,7 @@ def test_every_step_stands_in_a_picture_and_in_a_table(report):
 
 
 def test_what_was_not_checked_is_said(report):
-    words = ReportReader(report_page.page(report, ["torch"])).words
+    words = PageReader(report_page.page(report, ["torch"])).words
     assert "the ports keras, jax: not asked for." in words
     assert "the dtypes float16, bfloat16: not asked for." in words
     device, rows = report_page.matrices(report)[0]
@@ -110,11 +85,11 @@ def test_a_device_that_is_not_here_is_said(tmp_path):
             "xpu" in ports.engine("torch").devices()):
         pytest.skip("not checked: torch is not installed, or has that device")
     path = tmp_path / "report.html"
-    ran = CliRunner().invoke(cli.app, [
+    ran = invoke(
         "check", "--preset", "lesson", "--port", "torch", "--device", "xpu",
-        "--html", str(path)])
+        "--html", str(path))
     assert ran.exit_code == 4
-    words = ReportReader(path.read_text(encoding="utf-8")).words
+    words = PageReader(path.read_text(encoding="utf-8")).words
     assert "Verdict: nothing compared" in words
     assert "torch, it has no device xpu here" in words
     assert ("the device xpu: asked for, but nothing could be compared there"
@@ -157,11 +132,11 @@ def test_a_fault_is_named_on_the_page(tmp_path):
                  if one.name == "post-norm, not pre-norm")
     path = tmp_path / "report.html"
     with fault.put("torch"):
-        ran = CliRunner().invoke(cli.app, [
+        ran = invoke(
             "check", "--preset", "lesson", "--port", "torch", "--dtype",
-            "float64", "--no-full-size", "--html", str(path)])
+            "float64", "--no-full-size", "--html", str(path))
     assert ran.exit_code == 1
-    words = ReportReader(path.read_text(encoding="utf-8")).words
+    words = PageReader(path.read_text(encoding="utf-8")).words
     assert f"Cause: {fault.name}" in words
     assert "Verdict: divergence" in words
     assert words.index("The first divergence") < words.index("What it ran")
@@ -175,7 +150,7 @@ def test_texts_are_escaped(report):
                                reason=nasty)],
         not_checked=[NotChecked("keras", nasty)])
     text = report_page.page(bad, ["torch"])
-    assert "<img" not in text and nasty in ReportReader(text).words
+    assert "<img" not in text and nasty in PageReader(text).words
 
 
 def test_odd_numbers_are_drawn():
@@ -195,7 +170,7 @@ def test_pictures_that_have_no_room_are_named(report, monkeypatch):
     kept, left_out = error_charts.fitting(charts)
     assert len(kept) == len(left_out) == 1
     assert kept[0].worst == max(chart.worst for chart in charts)
-    assert left_out[0] in ReportReader(
+    assert left_out[0] in PageReader(
         report_page.page(report, ["torch"])).words
 
 
@@ -209,6 +184,5 @@ def test_written_whole_or_not_at_all(report, tmp_path, monkeypatch):
 
 
 def test_a_folder_that_is_not_there_is_told_before_the_work(tmp_path):
-    ran = CliRunner().invoke(cli.app, [
-        "check", "--html", str(tmp_path / "no" / "report.html")])
+    ran = invoke("check", "--html", str(tmp_path / "no" / "report.html"))
     assert ran.exit_code == 2 and "give a file in a folder" in ran.output

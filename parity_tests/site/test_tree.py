@@ -1,6 +1,5 @@
 """A beam search as a tree: nothing is shown that the search did not do."""
 
-import html.parser
 
 import numpy as np
 import pytest
@@ -10,6 +9,7 @@ from transformer_contract.generation import GenerationConfig
 from parity import ports
 from parity.reading import articles, pages, tree, values
 from parity.reading.shipped_model import MAPS
+from parity_tests.support.page_reader import PageReader
 
 
 @pytest.fixture(scope="module")
@@ -103,25 +103,13 @@ def test_a_beam_finds_what_greedy_search_misses(found):
     assert number["best"] > number["greedy"]
 
 
-class Words(html.parser.HTMLParser):
-    """The texts of a page."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.found = []
-        self.feed(text)
-
-    def handle_data(self, data):
-        self.found.append(data)
-
-
 def test_page_says_in_words_what_lines_show(found):
     site = pages.Site(found)
     text = site.render("attention-maps.html", "attention-maps.html", "Maps",
                        **articles.of_maps(site))
     assert text.count('<svg class="tree"') == len(MAPS) + 1
     shown = tree.tree_of(found, MAPS[0])
-    words = Words(shown["svg"]).found
+    words = PageReader(shown["svg"]).texts
     assert words.count("answer 1") == 1 and "dropped" in words
     drawn = [word for word in words if word.startswith("log p ")]
     assert len(drawn) == shown["count"] == len(shown["rows"])

@@ -4,7 +4,6 @@ import re
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import parity
 from parity.causes import catalogue, page
@@ -12,8 +11,8 @@ from parity.diagnosis import proof
 from parity.causes.explain import explain
 from parity.causes.faults import network
 from parity.causes.fit import FAMILIES
-from parity.cli import app
 from parity.differences import known_causes, registry
+from parity_tests.support.commands import invoke
 from parity_tests.support.engines import usable
 from parity_tests.support.places import ROOT
 
@@ -122,9 +121,9 @@ def test_others_speak_of_causes_by_their_names():
 
 def test_the_page_is_the_catalogue(tmp_path):
     path = tmp_path / "causes.md"
-    done = CliRunner().invoke(app, [
+    done = invoke(
         "check", "faults", "--topic", "layers", "--port", "torch", "--markdown",
-        str(path)])
+        str(path))
     assert done.exit_code in (0, 4), done.output
     assert path.read_text() == page.page()
     assert (ROOT / "docs" / "causes.md").read_text() == page.page()

@@ -11,7 +11,7 @@ from parity.comparison.result import OUTPUT
 from parity.numerics.comparator import MATCH
 from parity.tracing.trace import trace
 from parity_tests.support.engines import usable
-from parity_tests.support.explaining import known
+from parity_tests.support.explaining import drawn, known
 
 D, H, F = 12, 3, 20
 RNG = np.random.default_rng(7)
@@ -23,16 +23,9 @@ SEEN[0, 3:] = False
 def torch_decoder(**settings):
     """PyTorch's own layer, every number drawn."""
     usable("torch")
-    import torch
     from torch import nn
-    layer = nn.TransformerDecoderLayer(
-        D, H, F, 0.0, batch_first=True, **settings).double().eval()
-    draw = np.random.default_rng(0)
-    with torch.no_grad():
-        for parameter in layer.parameters():
-            parameter.copy_(torch.from_numpy(draw.normal(
-                size=tuple(parameter.shape), scale=0.5)))
-    return layer
+    return drawn(nn.TransformerDecoderLayer(
+        D, H, F, 0.0, batch_first=True, **settings))
 
 
 def hub_decoder(theirs, **settings):

@@ -10,7 +10,6 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from parity import ports
 from parity.causes import catalogue, page
@@ -26,8 +25,8 @@ from parity.causes.faults.training_steps import in_step
 from parity.causes.formulas import norm
 from parity.diagnosis.places import PlacedCause
 from parity.diagnosis.training_diagnosis import TrainingDiagnosis, proof_run
-from parity.cli import app
 from parity.commands.faults import TOPICS
+from parity_tests.support.commands import invoke
 from parity_tests.support.places import ROOT
 
 FAULTS = catalogue.faults()
@@ -149,9 +148,9 @@ def test_a_cause_must_hold_on_two_scales():
 def test_check_names_the_cause(port):
     fault = BY_NAME["scores over √d_model"]
     with fault.put(port.NAME):
-        done = CliRunner().invoke(app, [
+        done = invoke(
             "check", "--preset", "complete", "--port", port.NAME, "--dtype",
-            "float64", "--no-full-size"])
+            "float64", "--no-full-size")
     printed = " ".join(done.output.split())
     assert done.exit_code == 1
     assert (f"First divergence: {port.NAME}, complete, self_attention, step "
@@ -187,9 +186,9 @@ def test_check_names_the_cause_of_what_is_no_forward_pass(
     if isinstance(port, ports.NotChecked):
         pytest.skip(f"not checked: {port.reason}")
     with BY_NAME[name].put("torch"):
-        done = CliRunner().invoke(app, [
+        done = invoke(
             "check", "--preset", "lesson", "--port", "torch", "--dtype",
-            "float64", "--no-full-size", *options])
+            "float64", "--no-full-size", *options)
     printed = " ".join(done.output.split())
     assert done.exit_code == 1
     assert f"Cause: {name} (" in printed and place in printed
@@ -245,9 +244,9 @@ def test_check_says_that_a_cause_is_not_identified():
     if isinstance(port, ports.NotChecked):
         pytest.skip(f"not checked: {port.reason}")
     with root_is("embedding", lambda x: x**0.51)("torch"):
-        done = CliRunner().invoke(app, [
+        done = invoke(
             "check", "--preset", "complete", "--port", "torch", "--dtype",
-            "float64", "--no-full-size"])
+            "float64", "--no-full-size")
     assert done.exit_code == 1
     assert "Cause: not identified" in " ".join(done.output.split())
 
@@ -255,8 +254,7 @@ def test_check_says_that_a_cause_is_not_identified():
 @pytest.mark.long(24)
 def test_the_table(tmp_path):
     path = tmp_path / "faults.json"
-    done = CliRunner().invoke(app, [
-        "check", "faults", "--topic", "residual", "--json", str(path)])
+    done = invoke("check", "faults", "--topic", "residual", "--json", str(path))
     assert done.exit_code == 0, done.output
     assert "pre-norm, not post-norm" in done.output
     assert "0 not" in done.output and path.exists()
@@ -268,7 +266,7 @@ def test_a_fault_that_is_not_caught_is_said():
     idle = Cause("nothing", "residual", "Nothing.", put=all_of(),
                  case="residual", step="norm.mean")
     with mock.patch.object(catalogue, "faults", lambda: (idle,)):
-        done = CliRunner().invoke(app, ["check", "faults"])
+        done = invoke("check", "faults")
     assert done.exit_code in (1, 4)
     if done.exit_code == 1:
         assert "NOT CAUGHT" in done.output
@@ -284,5 +282,5 @@ def test_a_topic_may_have_a_space():
     ["--topic", "gardening"], ["--port", "mxnet"],
     ["--json", "nowhere/f.json"]])
 def test_usage(arguments):
-    done = CliRunner().invoke(app, ["check", "faults", *arguments])
+    done = invoke("check", "faults", *arguments)
     assert done.exit_code == 2 and done.stderr.count("\n") == 1

@@ -6,14 +6,13 @@ import warnings
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from parity.cli import app
 from parity.causes.explain import explain
 from parity.comparison.compare import compare
 from parity.matching.steps import suggest
 from parity.tracing.folder import dump
 from parity.tracing.trace import trace
+from parity_tests.support.commands import invoke
 from parity_tests.support.engines import usable
 
 D = 8
@@ -185,10 +184,9 @@ def test_the_command(tmp_path):
     for name, made in (("a", model()), ("b", model(
             inner=lambda t, x: t.log(x)))):
         dump(traced(made), tmp_path / name)
-    answer = CliRunner().invoke(app, [
-        "compare", str(tmp_path / "a"), str(tmp_path / "b"),
-        "--json", str(tmp_path / "found.json"),
-        "--html", str(tmp_path / "found.html")])
+    answer = invoke(
+        "compare", str(tmp_path / "a"), str(tmp_path / "b"), "--json",
+        str(tmp_path / "found.json"), "--html", str(tmp_path / "found.html"))
     assert answer.exit_code == 1
     words = " ".join(answer.output.split())
     assert "first NaN" in words and "B the input of norm" in words

@@ -3,10 +3,9 @@
 import os
 
 import pytest
-from typer.testing import CliRunner
 
 from parity import compiled
-from parity.cli import app
+from parity_tests.support.commands import invoke
 from parity_tests.support.engines import usable
 from parity_tests.support.places import ROOT
 
@@ -51,8 +50,8 @@ def test_a_command_keeps_what_jax_compiles(tmp_path, monkeypatch):
     script = tmp_path / "mine.py"
     script.write_text("import os\n"
                       f"raise SystemExit(os.environ['{compiled.KEPT}'])")
-    told = CliRunner().invoke(app, [
-        "dump", f"{script}:make", "--out", str(tmp_path / "out")]).output
+    told = invoke(
+        "dump", f"{script}:make", "--out", str(tmp_path / "out")).output
     assert str(tmp_path) in told
     assert compiled.KEPT not in os.environ
 
@@ -71,8 +70,8 @@ def test_a_process_that_xla_ends_is_a_mistake_of_usage(monkeypatch):
     """In a sentence with the option, and no divergence."""
     usable("jax")
     monkeypatch.setenv(compiled.OPTIONS, "--xla_is_not_told_this=1")
-    result = CliRunner().invoke(app, [
-        "check", "--port", "jax", "--preset", "lesson", "--dtype", "float64"])
+    result = invoke(
+        "check", "--port", "jax", "--preset", "lesson", "--dtype", "float64")
     assert result.exit_code == 2
     assert "take --xla_is_not_told_this=1 out of XLA_FLAGS" in " ".join(
         result.output.split())

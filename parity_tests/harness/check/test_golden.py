@@ -3,15 +3,14 @@
 import shutil
 
 import pytest
-from typer.testing import CliRunner
 
 from transformer_contract import weights
 from transformer_contract.config import PRESETS
 from parity_io.errors import InputError
 from parity.check import cases, golden
-from parity.cli import app
 from parity.numerics.comparator import MATCH, compare
 from parity.numerics.tolerances import FLOAT64_LIMIT
+from parity_tests.support.commands import invoke
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -52,11 +51,11 @@ def test_a_flipped_bit_of_a_shipped_file_is_seen(damaged, name):
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
-    found = CliRunner().invoke(app, USES[name])
+    found = invoke(*USES[name])
     assert found.exit_code == 2 and found.stderr.count("\n") == 1
     assert f"{name}' is damaged" in found.output
     path.unlink()
-    found = CliRunner().invoke(app, USES[name])
+    found = invoke(*USES[name])
     assert found.exit_code == 2 and "No such file" in found.output
 
 

@@ -4,16 +4,16 @@ import dataclasses
 import math
 
 import pytest
-from typer.testing import CliRunner
 
 from transformer_contract.config import PRESETS
 from parity_io.errors import InputError
-from parity import cli, ports
+from parity import ports
 from parity.check import ledger, run
 from parity.check.ledger import Key
 from parity.check.run import Report, Row
 from parity.numerics import dtypes, tolerances
 from parity.numerics.comparator import DIVERGENCE, MATCH, Difference
+from parity_tests.support.commands import invoke
 
 EPS = dtypes.EPS["float64"]
 PORT = next((name for name in ports.known_ports()
@@ -30,8 +30,8 @@ def row(error, name="encoder.layers.0.self_attention.scores", **changes):
             {"torch": one}), **changes)
 
 
-def invoke(*words):
-    return CliRunner().invoke(cli.app, ["check", "ledger", *map(str, words)])
+def command(*words):
+    return invoke("check", "ledger", *map(str, words))
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_the_committed_ledger_is_short_and_sorted():
 
 @pytest.mark.skipif(PORT is None, reason="not checked: no framework is here")
 def test_one_port_is_as_good_as_recorded():
-    done = invoke("--check", "--preset", "lesson", "--port", PORT)
+    done = command("--check", "--preset", "lesson", "--port", PORT)
     assert done.exit_code == 0, done.output
     assert "no problems" in done.output
 
@@ -227,29 +227,29 @@ def test_check_and_propose(checked, tmp_path):
     """From nothing to a ledger, a regression, and a raise that is allowed."""
     path = tmp_path / "l.tsv"
     some = "--port", "torch", "--preset", "lesson", "--file", path
-    assert invoke("--check", *some).exit_code == 2
+    assert command("--check", *some).exit_code == 2
     checked([row(10 * EPS)])
-    done = invoke("--propose", *some)
+    done = command("--propose", *some)
     assert done.exit_code == 0 and "1 entry: 1 new" in done.output
-    assert invoke("--check", *some).exit_code == 0
+    assert command("--check", *some).exit_code == 0
     before = path.read_text()
 
     checked([row(50 * EPS)])
-    done = invoke("--check", *some)
+    done = command("--check", *some)
     assert done.exit_code == 1
     assert "more than 4 × the recorded 2.2e-15" in done.output
     assert "1 problem\n" in done.output
-    done = invoke("--propose", *some)
+    done = command("--propose", *some)
     assert done.exit_code == 1 and path.read_text() == before
     assert "raised  2.2e-15 → 1.1e-14  × 5  lesson, transf" in done.output
     assert "1 would be raised and stay as they were" in done.output
-    done = invoke("--propose", "--allow-raise", *some)
+    done = command("--propose", "--allow-raise", *some)
     assert done.exit_code == 0 and "1 raised" in done.output
     assert ledger.read(path) == {KEY: 1.1e-14}
 
     checked([row(1e-9)])
-    assert invoke("--check", *some).exit_code == 1
-    done = invoke("--propose", "--allow-raise", *some)
+    assert command("--check", *some).exit_code == 1
+    done = command("--propose", "--allow-raise", *some)
     assert done.exit_code == 2 and ledger.read(path) == {KEY: 1.1e-14}
 
 
@@ -257,7 +257,7 @@ def test_a_raise_within_the_bound_is_kept_and_no_failure(checked, tmp_path):
     path = tmp_path / "l.tsv"
     ledger.write({KEY: 10 * EPS}, path)
     checked([row(30 * EPS)])
-    done = invoke("--propose", "--port", "torch", "--file", path)
+    done = command("--propose", "--port", "torch", "--file", path)
     assert done.exit_code == 0 and "stay as they were" in done.output
     assert math.isclose(ledger.read(path)[KEY], 10 * EPS, rel_tol=0.05)
 
@@ -267,7 +267,7 @@ def test_nothing_compared(monkeypatch):
     monkeypatch.setattr(ports, "engine", lambda name: (
         there(name) if name == "numpy" else
         ports.NotChecked(name, f"{name} is not installed")))
-    done = invoke("--check", "--port", "jax", "--preset", "lesson")
+    done = command("--check", "--port", "jax", "--preset", "lesson")
     assert done.exit_code == 4
     assert "not checked: jax, jax is not installed" in done.output
 
@@ -280,5 +280,5 @@ def test_nothing_compared(monkeypatch):
     (("--propose", "--file", "/nowhere/at/all.tsv"), "cannot be written"),
 ])
 def test_usage(words, told):
-    done = invoke(*words)
+    done = command(*words)
     assert done.exit_code == 2 and told in done.output

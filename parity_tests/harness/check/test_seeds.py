@@ -5,16 +5,15 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from parity import ports
 from parity.causes import catalogue
 from parity.check import seeds
 from parity.check.runners import EngineRunner, Reference
-from parity.cli import app
 from parity.numerics import cancelling
 from parity.numerics.comparator import DIVERGENCE
 from parity.numerics.dtypes import BOTH
+from parity_tests.support.commands import invoke
 
 PORT = next((name for name in ports.known_ports()
              if ports.absent(name) is None), None)
@@ -46,8 +45,8 @@ def one_port():
     return ports.ready(PORT)
 
 
-def invoke(*words):
-    return CliRunner().invoke(app, ["check", "--seeds", *words])
+def command(*words):
+    return invoke("check", "--seeds", *words)
 
 
 @pytest.mark.long
@@ -148,7 +147,7 @@ def test_the_command(one_port, tmp_path):
     path = tmp_path / "seeds.json"
     setups = [seeds.Setup("2 threads", {"OMP_NUM_THREADS": "2"})]
     with mock.patch.object(seeds, "setups", lambda: setups):
-        done = invoke("1", "--port", PORT, "--dtype", "float64",
+        done = command("1", "--port", PORT, "--dtype", "float64",
                       "--json", str(path))
     assert done.exit_code == 0, done.output
     assert "no false alarms" in done.output and "2 threads" in done.output
@@ -160,4 +159,4 @@ def test_the_command(one_port, tmp_path):
     ["2", "--gradients"], ["2", "--preset", "lesson"], ["-1"],
     ["2", "--port", "mxnet"]])
 def test_usage(words):
-    assert invoke(*words).exit_code == 2
+    assert command(*words).exit_code == 2

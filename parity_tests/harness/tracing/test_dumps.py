@@ -4,12 +4,11 @@ import json
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from parity_io.errors import InputError
-from parity.cli import app
 from parity.tracing.folder import dump, load
 from parity.tracing.trace import MODULE, WHOLE, Step, Trace, trace
+from parity_tests.support.commands import invoke
 from parity_tests.support.engines import usable
 from parity_tests.support.models import X, torch_model, total
 
@@ -29,9 +28,9 @@ def test_control_characters_of_names_are_shown_as_words(tmp_path):
         dump(Trace("torch", {"torch": FOREIGN}, {}, "float64", steps,
                    {f"w{FOREIGN}": np.ones(3)}, [], never_called=[FOREIGN],
                    notes=[FOREIGN]), tmp_path / folder)
-    found = CliRunner().invoke(app, [
-        "compare", str(tmp_path / "a"), str(tmp_path / "b"), "--all",
-        "--html", str(tmp_path / "page.html")])
+    found = invoke(
+        "compare", str(tmp_path / "a"), str(tmp_path / "b"), "--all", "--html",
+        str(tmp_path / "page.html"))
     assert found.exit_code == 1 and "\\x1b[31mred" in found.output
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert not set(FOREIGN) & set(found.output + page) - set("[31mred2J")
