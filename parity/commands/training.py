@@ -5,7 +5,7 @@ import functools
 import typer
 
 from parity_io.errors import InputError
-from parity_io.files import write_json
+from parity_io.files import write_json, write_whole
 from parity.commands.scripts import running, script_result
 
 
@@ -19,8 +19,8 @@ def compare_trainings(a, b, steps, exact, html, json_file, others):
         html, json_file: files to write, or None.
         others: {option: value} of what cannot be asked for beside it.
     """
-    from parity.render import terminal, training_page
-    from parity.render.card import print_card
+    from parity.render import comparison_page, terminal
+    from parity.render.comparison import print_card
     from parity.training.diff_training import diff_training
     for option, value in others.items():
         if value:
@@ -37,7 +37,7 @@ def compare_trainings(a, b, steps, exact, html, json_file, others):
                          functools.partial(make, b), steps, exact)
     print_card(terminal.console(), made.card())
     if html:
-        training_page.write_html(made, html)
+        write_whole(html, comparison_page.training_as_html(made))
     if json_file:
         write_json(json_file, made.as_json())
     raise typer.Exit(made.status)

@@ -2,6 +2,7 @@
 
 import functools
 import importlib.util
+import math
 import pathlib
 import sys
 import sysconfig
@@ -38,18 +39,23 @@ class Frames:
             such as ("torch.nn", "torch"): those of the first rather than those
             of the second.
         end: the code that the run begins at: who called it asked for nothing.
+        passed: packages that ask for nothing.
+        otherwise: the path that is told where no module is met. Inside a
+            compiled function modules are others than those of ``paths``.
     """
 
-    def __init__(self, paths, packages, end=None):
-        self.paths, self.end = paths, end
+    def __init__(self, paths, packages, end=None, passed=(), otherwise=""):
+        self.paths, self.end, self.otherwise = paths, end, otherwise
         self.own = tuple(filter(None, map(folder_of, packages)))
+        self.passed = (
+            HERE, "<frozen", *filter(None, map(folder_of, passed)))
         self.kinds = {}
 
     def kind(self, file):
         """0 for a user's or another library's file, 1 for the framework's
         own, 2 for what asks for nothing."""
         if file not in self.kinds:
-            passed = file.startswith((HERE, "<frozen")) or (
+            passed = file.startswith(self.passed) or (
                 file.startswith(STANDARD) and "site-packages" not in file)
             self.kinds[file] = (2 if passed else
                                 1 if file.startswith(self.own) else 0)
@@ -82,7 +88,7 @@ class Frames:
     def here(self):
         """The Place, and the path of the innermost module or ""."""
         frame, outer, module = sys._getframe(1), None, ""
-        place, far = None, len(self.own)
+        place, far = None, math.inf
         while frame is not None and frame.f_code is not self.end and (
                 place is None or not module):
             code = frame.f_code
@@ -97,4 +103,41 @@ class Frames:
             if not module and kind < 2:
                 module = self.module(frame)
             frame = frame.f_back
-        return place or outer or Place(), module
+        return (place or outer or Place(),
+                module or (self.otherwise if self.paths else ""))
+
+
+class KerasFrames(Frames):
+    """Frames of a run of Keras.
+
+    Where no line is the user's, the layer's own line is told, and not that of
+    the backend's function by which it was done. ``within`` is the line of a
+    graph that is run, if it is known.
+    """
+
+    within = None
+
+    def __init__(self, paths, end=None):
+        super().__init__(paths, (
+            "tensorflow", "torch", "jax", "keras", "numpy", "optree", "tree",
+            "absl"), end)
+        self.keras = folder_of("keras")
+
+    def stack(self, depth=1):
+        """Yield the frames of the run, the innermost first."""
+        frame = sys._getframe(depth)
+        while frame is not None and frame.f_code is not self.end:
+            yield frame
+            frame = frame.f_back
+
+    def here(self):
+        """The Place, and the path of the innermost module or ""."""
+        place, module = super().here()
+        return self.within or place, module
+
+    def rank(self, file):
+        """How telling a line of a library is; 0 is the most."""
+        if file.startswith(f"{self.keras}src/layers/") and not file.endswith(
+                ("/layers/layer.py", "/layers/layer_test.py")):
+            return 0
+        return 1 if file.startswith(self.keras) else 2

@@ -13,13 +13,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from parity_io.errors import InputError
+from parity.operations.frames import Frames
 from parity.operations.jax_dispatch import (
     carried_out, file_of, handled_by, lines_of, literal, opened,
     sixty_four_bits, undisturbed)
 from parity.operations.jax_names import (
     CALLS, DRAWN, IDENTITIES, MOVING, OPAQUE, RANDOM, named)
 from parity.operations.jax_parts import LOOPS, PARTS
-from parity.operations.jax_stack import JaxStack
 from parity.operations.jax_values import (
     JaxValues, bits, dtype_of, is_array, precision, put)
 from parity.operations.jax_widening import (
@@ -27,6 +27,7 @@ from parity.operations.jax_widening import (
 from parity.operations.program import (
     CONSTANT, MADE, OPERAND, RESULT, Operation, Place, Program, Rounding)
 from parity.tracing.recorder import mapped
+from parity.tracing.trace import WHOLE
 
 #: Where JAX draws random numbers.
 DRAWS = "/jax/_src/random/"
@@ -61,7 +62,8 @@ class JaxRecording(JaxValues):
     def __init__(self, exact, edits, keep, packages, silent=False,
                  draws=None, before=None):
         super().__init__(Program("jax", exact), edits, keep, silent, before)
-        self.stack = JaxStack({}, packages, record.__code__)
+        self.stack = Frames({}, packages, record.__code__, (
+            "jax", "jaxlib", "numpy"), WHOLE)
         self.rounded, self.place, self.draws = {}, None, draws
 
     @property

@@ -17,7 +17,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from parity.operations.keras_frames import KerasFrames
+from parity.operations.frames import KerasFrames
 from parity.operations.program import (
     CONSTANT, INPUT, PARAMETER, Rounding)
 from parity.tracing.keras import modules, named_variables

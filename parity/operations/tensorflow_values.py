@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from parity.operations.keras_frames import KerasFrames
+from parity.operations.frames import KerasFrames
 from parity.operations.keeping import put_down
 from parity.operations.program import (
     CONSTANT, LEAF, Program)

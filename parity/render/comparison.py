@@ -3,14 +3,25 @@
 from rich.text import Text
 
 from parity_io.errors import visible
-from parity.comparison.card_text import middle
+from parity.comparison.card_text import WIDTH, lines, middle
 from parity.comparison.result import GRADIENT, INPUT, OUTPUT, PARAMETER
 from parity.numerics.comparator import DIVERGENCE, MATCH, WORST
 from parity.numerics.words import number
-from parity.render.card import print_card
 
 COLUMNS = ("step of a", "step of b", "shape", "error", "local", "limit",
            "verdict")
+
+
+#: The styles of a card's words, as rich has them.
+STYLES = {"strong": "bold", "dim": "dim", "good": "bold green",
+          "bad": "bold red", "warn": "bold yellow", "mark": "bold red", "": ""}
+
+
+def print_card(out, card):
+    """Print a Card; a narrow console gets narrower lines."""
+    for line in lines(card, min(WIDTH, max(out.width, 40))):
+        out.print(Text.assemble(*(
+            (words, STYLES[style]) for words, style in line)), soft_wrap=True)
 
 
 def print_comparison(out, comparison, steps=False, everything=False):

@@ -1,4 +1,5 @@
-"""A comparison of two models as one page that holds all it needs."""
+"""A comparison of two models, or of their training, as one page that holds all
+it needs."""
 
 import dataclasses
 
@@ -30,6 +31,14 @@ class ChartRow:
 def write_html(comparison, path):
     """Write the page; raises InputError where it cannot be written."""
     write_whole(path, as_html(comparison))
+
+
+def training_as_html(comparison):
+    """The page of a training.answer.TrainingComparison, as text."""
+    pages = markup.environment(number=number)
+    return markup.unbroken(pages.get_template("report-training.html").render(
+        style=Markup(markup.style()), comparison=comparison,
+        card=Markup(card_html.html(comparison.card()))))
 
 
 def as_html(comparison):

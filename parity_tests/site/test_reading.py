@@ -17,7 +17,7 @@ from parity.differences import registry
 from parity.ports import NotChecked
 from parity.reading import (
     breaking, formulas, lessons, listing, page_rows, pages, plain_code,
-    row_tests, sources, values)
+    row_views, sources, values)
 from parity.render import markup, pictures
 from parity_tests.support.commands import invoke
 from parity_tests.support.lessons import alone
@@ -210,7 +210,7 @@ def test_pictures_have_words(site):
 
 def test_rows_name_tests_that_there_are(site):
     folder, _ = site
-    named = {*row_tests.TEST_OF.values(), *row_tests.OWN.values()}
+    named = {*row_views.TEST_OF.values(), *row_views.OWN.values()}
     for path in folder.glob("*.html"):
         named |= set(re.findall(r"test_\w+\.py::test_\w+", path.read_text(
             encoding="utf-8").replace("<wbr>", "")))
