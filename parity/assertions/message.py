@@ -9,6 +9,7 @@ from parity_io.errors import plural
 from parity.numerics import dtypes
 from parity.numerics.comparator import (
     DIVERGENCE, WORST, Difference, relative_error)
+from parity.numerics.words import number
 
 #: Between these an error in float64 has the size of float32's rounding.
 LEAK = 1e-9, 1e-6
@@ -103,14 +104,6 @@ def _leak(a, e, difference, required):
     return size + "something was computed in float32"
 
 
-def _number(value):
-    if value is None:
-        return "–"
-    if value == 0:
-        return "0"
-    return f"{value:.1e}" if math.isfinite(value) else "inf"
-
-
 def _pair(values):
     """Two values with as many digits as show their difference, at least six.
     """
@@ -135,7 +128,7 @@ class Differences(list):
         if wrong:
             return f"divergence, {headline(wrong)}"
         worst = max(self, key=lambda one: one.share or 0.0)
-        of = (f"{_number(worst.error)} of {_number(worst.limit)}"
+        of = (f"{number(worst.error)} of {number(worst.limit)}"
               if worst.limit else "equal")
         return f"match, {of}" + (
             f" at {worst.name}, the worst of {len(self)}"
@@ -151,7 +144,7 @@ def headline(wrong):
     if worst.error is None or not worst.dtype:
         words = worst.reason
     else:
-        words = f"{_number(worst.error)} > {_number(worst.limit)}"
+        words = f"{number(worst.error)} > {number(worst.limit)}"
     hint = worst.hint.partition("; ")[0].rpartition(": ")[2]
     more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
     return f"{worst.name}: " + ", ".join(filter(None, (
@@ -168,9 +161,9 @@ def table(wrong, count):
         shape, allowed = "–", "–"
         if one.dtype:  # an array, not something of the nest
             shape = "×".join(map(str, one.shape)) or "scalar"
-            allowed = _number(one.limit)
+            allowed = number(one.limit)
         rows.append((
-            one.name, shape, _number(one.error), allowed,
+            one.name, shape, number(one.error), allowed,
             "" if one.index is None else str(list(one.index)),
             *_pair(one.values)))
         reason = "" if one.reason.startswith(WORST) else one.reason

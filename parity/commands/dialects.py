@@ -199,11 +199,7 @@ def _guess(model, texts, names, dtype):
         out.print(tables.guessed(guesses))
         agreed &= all(np.array_equal(one.tokens, guesses[0].tokens)
                       for one in guesses)
-    if len(names) > 1:
-        out.print("match: tokens identical in " + ", ".join(names)
-                  if agreed else "DIVERGENCE: the ports' tokens differ")
-    if not agreed:
-        raise typer.Exit(DIVERGED)
+    _conclude(out, names, agreed)
 
 
 def _hear(path, files, names, dtype, most):
@@ -224,6 +220,11 @@ def _hear(path, files, names, dtype, most):
             print(f"parity: the answer to {str(file)!r} has no end and is cut "
                   "there; raise --max-tokens.", file=sys.stderr)
         agreed &= all(one.tokens == heard[0].tokens for one in heard)
+    _conclude(out, names, agreed)
+
+
+def _conclude(out, names, agreed):
+    """Say whether the tokens of several ports agree; exit 1 if not."""
     if len(names) > 1:
         out.print("match: tokens identical in " + ", ".join(names)
                   if agreed else "DIVERGENCE: the ports' tokens differ")

@@ -41,12 +41,18 @@ def _of(model, inputs, keywords, framework, kind, versions, runner):
     """The ExportedModel of a function."""
     return ExportedModel(
         framework, kind, arrays(inputs, keywords),
-        outputs(model(*inputs, **keywords)), versions,
+        _arrays({"output": model(*inputs, **keywords)}), versions,
         runner=lambda: runner(model, inputs, keywords))
 
 
 def arrays(inputs, keywords):
     """{name: array} of the arguments that are arrays."""
+    return _arrays({**{f"argument.{i}": value for i, value
+                       in enumerate(inputs)}, **keywords})
+
+
+def _arrays(nests):
+    """{name: array} of what is found in {name: anything}, as in a Trace."""
     found = {}
 
     def visit(name, leaf):
@@ -54,23 +60,8 @@ def arrays(inputs, keywords):
             found[name] = np.asarray(
                 leaf.detach() if hasattr(leaf, "detach") else leaf)
         return leaf
-    for i, value in enumerate(inputs):
-        mapped(value, f"argument.{i}", visit)
-    for name, value in keywords.items():
+    for name, value in nests.items():
         mapped(value, name, visit)
-    return found
-
-
-def outputs(output):
-    """{name: array} of what a function returned, named as in a Trace."""
-    found = {}
-
-    def visit(name, leaf):
-        if hasattr(leaf, "shape") and hasattr(leaf, "dtype"):
-            found[name] = np.asarray(
-                leaf.detach() if hasattr(leaf, "detach") else leaf)
-        return leaf
-    mapped(output, "output", visit)
     return found
 
 

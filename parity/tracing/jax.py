@@ -15,10 +15,9 @@ import jaxlib
 import numpy as np
 from flax import nnx
 
-from parity_io.errors import InputError
 from parity.tracing import classes
 from parity.tracing.recorder import (
-    Framework, Recorder, finished, mapped, settings_of)
+    Framework, Recorder, check_scalar, finished, mapped, settings_of)
 from parity.tracing.trace import WHOLE, is_float
 
 #: Settings that do not affect what is computed.
@@ -194,30 +193,11 @@ class Adder(Recorder):
         return self.added(self.numbered(f"{path}()"), value)
 
 
-def scalar(loss):
-    """A loss, checked to be one."""
-    if not hasattr(loss, "shape") or np.prod(loss.shape) != 1:
-        raise InputError(
-            "the function of gradients must return a scalar loss; it returned "
-            + (f"shape {list(loss.shape)}." if hasattr(loss, "shape")
-               else f"a {type(loss).__name__}."))
-    return loss.reshape(())
-
-
 def zeros_of(recorder):
     """A zero for every recorded floating output."""
     return {(step.path, name): jnp.zeros(array.shape, array.dtype)
             for step in recorder.steps
             for name, array in step.outputs.items() if is_float(array)}
-
-
-def distribute(recorder, by_step):
-    """Store the gradients by the outputs in their steps."""
-    for step in recorder.steps:
-        for name in step.outputs:
-            if (step.path, name) in by_step:
-                step.gradients[name] = recorder.keep(
-                    by_step[step.path, name])
 
 
 def framework_for(model):
@@ -276,11 +256,13 @@ def backward(model, inputs, keywords, loss_of, recorder, parameters):
             id(module): path for path, module in modules(traced)}, zeros)
         with calls_seen(traced, adder), adder.tapping():
             output = traced(*inputs, **keywords)
-        return scalar(loss_of(output))
+        loss = loss_of(output)
+        check_scalar(loss, hasattr(loss, "shape"))
+        return loss.reshape(())
 
     loss, (by_weight, by_step) = jax.value_and_grad(
         compute, argnums=(0, 1), allow_int=True)(weights, zeros_of(recorder))
-    distribute(recorder, by_step)
+    recorder.put_gradients(by_step)
     holder = nnx.merge(graph, by_weight, rest, copy=True)
     return float(loss), {
         path: recorder.keep(variable.get_raw_value())

@@ -15,7 +15,7 @@ from keras import ops
 from parity_io.errors import InputError
 from parity.tracing import classes
 from parity.tracing.recorder import (
-    Framework, Recorder, finished, settings_of)
+    Framework, Recorder, check_scalar, finished, settings_of)
 from parity.tracing.trace import WHOLE
 from parity.tracing.wrapping import wrapped
 
@@ -313,10 +313,7 @@ def capture(model, inputs, keywords, loss_of, run=None):
         step.parameters = recorder.own.get(step.module, [])
         if step.source != "module":
             step.parameters = []
-        for name in step.outputs:
-            gradient = by_step.get((step.path, name))
-            if gradient is not None:
-                step.gradients[name] = recorder.keep(gradient)
+    recorder.put_gradients(by_step)
     gradients = {path: recorder.keep(value)
                  for path, value in gradients.items() if value is not None}
 
@@ -334,11 +331,7 @@ def _trainable(model):
 
 
 def _checked(loss):
-    if not ops.is_tensor(loss) or int(np.prod(loss.shape)) != 1:
-        raise InputError(
-            "the function of gradients must return a scalar loss; it returned "
-            + (f"shape {list(loss.shape)}." if ops.is_tensor(loss)
-               else f"a {type(loss).__name__}."))
+    check_scalar(loss, ops.is_tensor(loss))
     return ops.reshape(loss, ())
 
 

@@ -14,9 +14,9 @@ import mlx.core as mx
 import mlx.nn as nn
 import numpy as np
 
-from parity_io.errors import InputError
 from parity.tracing import classes
-from parity.tracing.recorder import Framework, Recorder, finished
+from parity.tracing.recorder import (
+    Framework, Recorder, check_scalar, finished)
 from parity.tracing.trace import WHOLE, is_float
 
 
@@ -200,28 +200,15 @@ def backward(model, inputs, keywords, loss_of, recorder, trainable):
                          lambda key, leaf: leaf + zeros[key])
         with calls_seen(model, adder), adder.tapping():
             output = model(*inputs, **keywords)
-        return scalar(loss_of(output))
+        loss = loss_of(output)
+        check_scalar(loss, isinstance(loss, mx.array))
+        return loss.reshape(())
 
     keys = list(zeros)  # mx.grad takes no tuple as a key
     loss, (by_weight, by_step) = mx.value_and_grad(
         lambda weights, arrays: compute(weights, dict(zip(keys, arrays))),
         argnums=(0, 1))({path: array_of(found[path]) for path in trainable},
                         list(zeros.values()))
-    gradients = dict(zip(keys, by_step))
-    for step in recorder.steps:
-        for name in step.outputs:
-            if (step.path, name) in gradients:
-                step.gradients[name] = recorder.keep(
-                    gradients[step.path, name])
+    recorder.put_gradients(dict(zip(keys, by_step)))
     return float(loss), {
         path: recorder.keep(by_weight[path]) for path in trainable}
-
-
-def scalar(loss):
-    """A loss, checked to be one."""
-    if not isinstance(loss, mx.array) or loss.size != 1:
-        raise InputError(
-            "the function of gradients must return a scalar loss; it returned "
-            + (f"shape {list(loss.shape)}." if isinstance(loss, mx.array)
-               else f"a {type(loss).__name__}."))
-    return loss.reshape(())

@@ -379,6 +379,15 @@ class Recorder:
                 {name: mapped(value, "", put)
                  for name, value in keywords.items()}, state)
 
+    def put_gradients(self, by_step):
+        """Put gradients, {(path of a step, name of its output): array}, into
+        the steps."""
+        for step in self.steps:
+            for name in step.outputs:
+                gradient = by_step.get((step.path, name))
+                if gradient is not None:
+                    step.gradients[name] = self.keep(gradient)
+
     def arrays(self, output):
         """Copies of an output's arrays, by name."""
         arrays = {}
@@ -393,6 +402,15 @@ class Recorder:
             return leaf
         mapped(output, "output", visit)
         return arrays
+
+
+def check_scalar(loss, is_tensor):
+    """Raise InputError unless a loss is a tensor, of one number."""
+    if not is_tensor or np.prod(loss.shape) != 1:
+        raise InputError(
+            "the function of gradients must return a scalar loss; it returned "
+            + (f"shape {list(loss.shape)}." if is_tensor
+               else f"a {type(loss).__name__}."))
 
 
 def main_dtype(steps, parameters):

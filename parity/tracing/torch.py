@@ -14,7 +14,8 @@ import numpy as np
 import torch
 
 from parity_io.errors import InputError
-from parity.tracing.recorder import Framework, Recorder, finished
+from parity.tracing.recorder import (
+    Framework, Recorder, check_scalar, finished)
 from parity.tracing.storage import View, is_stored
 from parity.tracing.trace import WHOLE
 from parity.tracing.wrapping import wrapped
@@ -369,12 +370,7 @@ def backward(framework, recorder, collected, loss, tensors, arguments):
 
     ``.grad`` is not changed.
     """
-    if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
-        raise InputError(
-            "the function of gradients must return a scalar loss; it returned "
-            + (f"shape {list(loss.shape)}."
-               if isinstance(loss, torch.Tensor)
-               else f"a {type(loss).__name__}."))
+    check_scalar(loss, isinstance(loss, torch.Tensor))
     if not loss.requires_grad:
         raise InputError(
             "the loss depends on nothing that can have a gradient; let the "
@@ -386,12 +382,7 @@ def backward(framework, recorder, collected, loss, tensors, arguments):
         lambda x: leaves.append(x) if isinstance(x, torch.Tensor)
         and x.requires_grad and x.is_leaf else None, arguments)
     gradients = torch.autograd.grad(loss.reshape(()), leaves, allow_unused=True)
-    found = collected.found()
-    for step in recorder.steps:
-        for name in step.outputs:
-            gradient = found.get((step.path, name))
-            if gradient is not None:
-                step.gradients[name] = recorder.keep(gradient)
+    recorder.put_gradients(collected.found())
     return float(loss.detach()), {
         path: recorder.keep(torch.zeros_like(tensor) if gradient is None
                             else gradient)

@@ -227,13 +227,7 @@ class Router(Experts):
         return seen.output if near.all() and np.array_equal(
             narrow.single(seen.output), seen.output) else exact
 
-    def relation(self, name, mine, other):
-        """As with any two arrays."""
-        return None
-
-    def also(self, first, second, sides):
-        """Nothing more."""
-        return ()
+    relation, also = Family.relation, Family.also
 
 
 #: The catalogue's word of experts that stand in another order.
