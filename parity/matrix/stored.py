@@ -6,12 +6,10 @@ from typing import Any
 from parity_io.checkpoints.folder import read_json
 from transformer_contract.config import PRESETS
 from parity_io.errors import InputError, is_whole, visible
-from parity import ports
-from parity.check.run import DEVICES
-from parity.matrix import run
-from parity.matrix.cells import NOT_CHECKED, SCHEMA, Matrix, SubjectCell
+from parity.matrix.cells import (
+    NOT_CHECKED, SCHEMA, WORKS, Matrix, SubjectCell)
 from parity.numerics.comparator import DIVERGENCE, MATCH
-from parity.subjects import BACKENDS, Subject, mesh_axes, mesh_words
+from parity.subjects import Subject
 
 #: The type of each thing that is said of a place.
 PLACE = {"when": str, "processor": str, "cores": int | None,
@@ -80,11 +78,8 @@ def cell_problem(cell, places):
                 kinds |= int
             if not isinstance(getattr(one, field.name), kinds):
                 return f"{field.name} is of another type"
-    if problem := subject_problem(cell.subject):
-        return problem
     about = f"{cell.subject}, {cell.work[:60]}"
-    if (cell.subject, cell.work) not in run.works_of(
-            [cell.subject], run.Wanted(())):
+    if cell.subject.dtype not in WORKS.get(cell.work, ()):
         return f"{about}: there is no such cell"
     if not 0 <= cell.place < places:
         return f"{about}: it has no place"
@@ -92,25 +87,4 @@ def cell_problem(cell, places):
         return f"there is no verdict {cell.verdict[:60]}"
     if cell.verdict == MATCH and None in (cell.error, cell.limit):
         return f"{about}: it matches, but has no error or no limit"
-    return ""
-
-
-def subject_problem(subject):
-    """What of a Subject cannot be, in words, or ""."""
-    try:
-        if subject.mesh and mesh_words(mesh_axes(subject.mesh)) != subject.mesh:
-            raise InputError(subject.mesh)
-    except InputError:
-        return f"{subject.mesh[:60]} is no mesh"
-    for value, known, what in (
-            (subject.port, ("numpy", *ports.known_ports()), "port"),
-            (subject.backend, BACKENDS.get(subject.port, ("",)), "backend"),
-            (subject.form, ports.FORMS, "form"),
-            (subject.device, DEVICES, "device"),
-            (subject.mode, run.modes_of(run.Wanted(
-                (subject.port,), (subject.backend,), (subject.form,),
-                meshes=(subject.mesh,))) or ["eager"], "mode")):
-        if value not in known:
-            return f"{subject.port[:60]} has no {what} {value[:60]}" if (
-                what != "port") else f"there is no port {value[:60]}"
     return ""
