@@ -3,7 +3,6 @@
 import sys
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from parity_io.errors import InputError, plural, visible
@@ -199,12 +198,9 @@ class Answers:
     def _table(self, question, answers):
         if question.problem:
             return
-        table = Table(box=None, pad_edge=False, header_style="bold",
-                      title=Text(visible(question.text)),
-                      title_justify="left")
-        table.add_column("port")
-        table.add_column("answer")
-        table.add_column("score", justify="right")
+        table = terminal.plain_table(
+            "port", "answer", terminal.numbers("score"),
+            title=Text(visible(question.text)), title_justify="left")
         for name, answer in answers.items():
             for i, text in enumerate(answer.texts[:self.nbest] or ("",)):
                 score = ("" if answer.scores is None

@@ -3,7 +3,7 @@
 from typing import Annotated, Optional
 
 import typer
-from rich.table import Table
+from rich.table import Column
 
 from parity_io.errors import plural
 from parity_io.files import check_writable, write_json, write_whole
@@ -80,9 +80,9 @@ def faults(
 
 def table(rows, names):
     """A row a fault, a column a port: what it was named as."""
-    grid = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("fault", "caught by", *names):
-        grid.add_column(title, overflow="fold")
+    grid = terminal.plain_table(*(
+        Column(title, overflow="fold")
+        for title in ("fault", "caught by", *names)))
     faults = list(dict.fromkeys(row.fault.name for row in rows))
     by = {(row.fault.name, row.port): row for row in rows}
     topic = None

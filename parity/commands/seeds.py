@@ -5,7 +5,6 @@ import platform
 import re
 
 import typer
-from rich.table import Table
 
 from parity_io.errors import plural
 from parity_io.files import write_json
@@ -54,13 +53,9 @@ def report(out, tallies, names, dtypes):
     """A line a setup: the largest error over its limit, and the alarms."""
     out.print("The largest error as a share of its limit, forward and "
               "gradients:")
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("setup")
-    table.add_column("BLAS")
-    table.add_column("seeds", justify="right")
     columns = [(port, dtype) for dtype in dtypes for port in names]
-    for port, dtype in columns:
-        table.add_column(f"{dtype}\n{port}", justify="right")
+    table = terminal.plain_table("setup", "BLAS", *map(terminal.numbers, (
+        "seeds", *(f"{dtype}\n{port}" for port, dtype in columns))))
     for setup, dealt, tally in tallies:
         worst = [tally.worst(*column) for column in columns]
         table.add_row(setup.name, tally.blas, str(len(dealt)), *(

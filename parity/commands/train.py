@@ -12,7 +12,6 @@ import typer
 from rich.progress import (
     BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn,
     TimeRemainingColumn)
-from rich.table import Table
 
 from transformer_contract.config import preset
 from parity_io.errors import InputError, plural, one_of
@@ -255,10 +254,8 @@ def follow(run, steps, every, averaging):
 
 def results_table(groups):
     """A row a group: how many answers are exact."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("group")
-    table.add_column("exact", justify="right")
-    table.add_column("of", justify="right")
+    table = terminal.plain_table(
+        "group", *map(terminal.numbers, ("exact", "of")))
     for name, (exact, count) in groups.items():
         table.add_row(name, str(exact), str(count))
     return table

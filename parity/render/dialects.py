@@ -2,7 +2,7 @@
 
 import re
 
-from rich.table import Table
+from rich.table import Column
 from rich.text import Text
 
 from transformer_contract.config import TransformerConfig, preset
@@ -10,6 +10,7 @@ from transformer_contract.dialects.table import SYSTEMS
 from parity_io.files import write_whole
 from parity.numerics.comparator import relative_error
 from parity.numerics.words import number
+from parity.render.terminal import plain_table
 
 #: Fields that are sizes or of training, in which every model differs.
 SIZES = {
@@ -35,9 +36,7 @@ def fields(config):
 
 def overview():
     """A line a dialect."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("dialect", no_wrap=True)
-    table.add_column("unlike the paper")
+    table = plain_table(Column("dialect", no_wrap=True), "unlike the paper")
     for dialect in SYSTEMS.values():
         table.add_row(dialect.name, ", ".join(
             f"{field} {value}" for field, value
@@ -47,9 +46,7 @@ def overview():
 
 def beside(one, other):
     """The fields in which two dialects differ, their default sizes apart."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("field", one.name, other.name):
-        table.add_column(title)
+    table = plain_table("field", one.name, other.name)
     first, second = (each.config({}).as_dict() for each in (one, other))
     for field in TransformerConfig().as_dict():
         if field not in SIZES and first[field] != second[field]:
@@ -59,10 +56,8 @@ def beside(one, other):
 
 def heard(file, answers):
     """What each port heard in a sound, and how far its log p is off."""
-    table = Table(box=None, pad_edge=False, header_style="bold", title=file,
-                  title_justify="left")
-    for title in ("port", "text", "error", "seconds"):
-        table.add_column(title)
+    table = plain_table("port", "text", "error", "seconds", title=file,
+                        title_justify="left")
     first = answers[0]
     for one in answers:
         error = relative_error(one.score, first.score)[0]
@@ -73,9 +68,7 @@ def heard(file, answers):
 
 def guessed(guesses):
     """What each port guessed in a text, and how far its log p are off."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("port", "answer", "log p", "error"):
-        table.add_column(title)
+    table = plain_table("port", "answer", "log p", "error")
     for one in guesses:
         table.add_row(one.port, Text(one.text), f"{one.score:.12f}",
                       number(one.error(guesses[0])))

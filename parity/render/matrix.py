@@ -1,6 +1,6 @@
 """The matrix for the eye: tables in a terminal."""
 
-from rich.table import Table
+from rich.table import Column
 from rich.text import Text
 
 from parity_io.errors import plural, visible
@@ -8,6 +8,7 @@ from parity.matrix.cells import NOT_CHECKED, WORKS
 from parity.numerics.comparator import DIVERGENCE
 from parity.numerics.dtypes import TIERS
 from parity.numerics.words import listed, number
+from parity.render.terminal import numbers, plain_table
 
 #: Columns: a work and a dtype -> its title.
 COLUMNS = {(work, dtype): f"{work} {dtype}"
@@ -69,12 +70,10 @@ def place(row):
 
 def table(matrix, tiers=False):
     """The matrix of dtypes, or of tiers, as a table for a terminal."""
-    result = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ROW:
-        result.add_column(title, no_wrap=True)
     columns = titles(matrix.cells, tiers)
-    for work, dtype in columns:
-        result.add_column(f"{work}\n{dtype}", justify="right", no_wrap=True)
+    result = plain_table(
+        *(Column(title, no_wrap=True) for title in ROW),
+        *(numbers(f"{work}\n{dtype}") for work, dtype in columns))
     for row, cells in rows_of(matrix, columns):
         result.add_row(*map(Text, map(visible, words_of(row))), *(
             Text(shown(cells.get(column)), style=style(cells.get(column)))

@@ -2,12 +2,12 @@
 
 import dataclasses
 
-from rich.table import Table
+from rich.table import Column
 
 from parity_io.files import write_whole
 from parity.matrix import run
 from parity.numerics.words import number
-from parity.render.terminal import LISTED
+from parity.render.terminal import LISTED, numbers, plain_table
 from parity.subjects import devices_of, mesh_axes
 
 HEADER = ("devices", "mesh", "shards", "in place: moved", "time",
@@ -111,10 +111,9 @@ def wrong(found):
 
 def show(out, found):
     """Print the table, and what diverges."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for place, name in enumerate(HEADER):
-        table.add_column(name, justify="left" if place == 1 else "right",
-                         no_wrap=place == 1)
+    table = plain_table(*(
+        Column(name, no_wrap=True) if place == 1 else numbers(name)
+        for place, name in enumerate(HEADER)))
     for row in rows(found):
         table.add_row(*row)
     out.print(table)

@@ -65,15 +65,21 @@ def _error_text(difference):
     return Text(number(difference.error), style=style)
 
 
+def plain_table(*titles, **more):
+    """A table without lines; a title is words, or a rich Column."""
+    return Table(*titles, box=None, pad_edge=False, header_style="bold", **more)
+
+
+def numbers(title):
+    """The column of numbers under a title."""
+    return Column(title, justify="right", no_wrap=True)
+
+
 def rows_table(rows, port_names):
     """The table of one group of rows: a row a step, a column a port."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("step", overflow="fold", ratio=1)
-    table.add_column("shape", no_wrap=True)
-    for name in port_names:
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("limit", justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
+    table = plain_table(
+        Column("step", overflow="fold", ratio=1), Column("shape", no_wrap=True),
+        *map(numbers, (*port_names, "limit")), Column("verdict", no_wrap=True))
     case = None
     for row in rows:
         if row.case != case:
@@ -191,9 +197,8 @@ def run_again(divergence):
 def print_conditions(out, groups):
     """List (title, {condition: its first case, or None})."""
     for title, first in groups:
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        table.add_column(title, no_wrap=True)
-        table.add_column("the first case that has it")
+        table = plain_table(
+            Column(title, no_wrap=True), "the first case that has it")
         for condition, case in first.items():
             table.add_row(condition, case or Text("none", style="bold red"))
         out.print(table)
