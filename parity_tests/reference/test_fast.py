@@ -90,19 +90,6 @@ def test_threads_do_not_change_a_bit():
         assert np.array_equal(first[name], second[name]), name
 
 
-def test_resumes():
-    """Moments that are put back are those that it goes on with."""
-    config = training_runs.configured(cases.test_size("lesson"))
-    plain, fast = pair(config, training_runs.TRAINING, threads=2)
-    pairs = training_runs.batches(config, 1)
-    engine.train_step(plain, *pairs)
-    again = fast_engine.trainer(
-        fast_engine.build("transformer", config, engine.export(plain.model)),
-        training_runs.TRAINING)
-    engine.resume(again, 1, engine.moments(plain))
-    assert_equal_step(plain, again, *training_runs.batches(config, 2))
-
-
 def test_more_threads_than_rows():
     """Rows are shared out without a share that has none."""
     assert share_out(2, 3) == [slice(0, 1), slice(1, 2)]

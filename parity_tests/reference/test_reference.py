@@ -452,21 +452,6 @@ def test_residuals_written_out():
         Residual(config).forward(x, x * x)[0], normed(x + x * x))
 
 
-def test_tied_model():
-    """It equals an untied one with three copies of the table (R13)."""
-    config = cases.test_size("vaswani2017_base")
-    weights, batch = probe_weights(config), cases.padded_batch(config)
-    table = weights["source_embedding.table"]
-    copies = {"target_embedding.table": table, "projection.kernel": table.T,
-              "projection.bias": np.zeros(config.target_vocab)}
-    tied, untied = (engine.forward(engine.build("transformer", c, w), *batch)
-                    for c, w in ((config, weights),
-                                 (config.replace(tied="none"),
-                                  weights | copies)))
-    np.testing.assert_allclose(
-        tied["output"], untied["output"], rtol=0, atol=1e-13)
-
-
 def test_components_epsilon_erratum():
     """d_model for ε moves the output by far more than rounding (R19)."""
     config = cases.test_size("components")
