@@ -207,7 +207,7 @@ class OnTorch:
         """The model, and {path: float64} of its tables."""
         import torch
 
-        from parity.operations.torch_recording import Unfused
+        from parity.operations.torch_calls import Unfused
         from parity.operations.torch_built import Exact
         with torch.random.fork_rng(devices=[]), Unfused(True), Exact():
             model = make()[0]

@@ -2,8 +2,8 @@
 
 import torch
 
-from parity.operations.torch_recording import (
-    EMPTY, Mode, TorchRecording, Unfused, mutated, tree_map)
+from parity.operations.torch_calls import Mode, Unfused, mutated, tree_map
+from parity.operations.torch_recording import EMPTY, TorchRecording
 from parity.operations.torch_twins import LONGER, SIZE, widened
 
 aten = torch.ops.aten
