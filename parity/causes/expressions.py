@@ -15,7 +15,7 @@ import numpy as np
 
 from parity.causes import fit
 from parity.causes.formulas.activation import ROUNDED
-from parity.causes.formulas.attention import capped
+from parity.causes.formulas.scores import capped
 from parity.causes.formulas.family import exact
 from parity.causes.formulas.tables import sinusoid_settings
 from parity.matching.rearrangement import probes

@@ -10,7 +10,7 @@ from parity.causes.cause import OTHER, PRECISION
 from parity.causes.cut_tables import first_positions
 from parity.causes.expressions import (
     MOST, Made, events, in_words, made_of)
-from parity.causes.formulas.attention import UNCAPPED
+from parity.causes.formulas.scores import UNCAPPED
 from parity.causes.formulas.family import Sized, exact
 from parity.causes.formulas.tables import sinusoid_settings
 from parity.matching.pairs import USER, VALUES

@@ -10,7 +10,7 @@ from parity.causes.faults.arrays import ALONE
 from parity.causes.faults.putting import (
     all_of, by_numpy, configured, module_of, native_of, numpy_of, replaced,
     tabled)
-from parity.causes.formulas.attention import (
+from parity.causes.formulas.scores import (
     BEHIND, OURS, SCALES, UNCAPPED, weighed)
 from parity.numerics.softmax import softmax
 

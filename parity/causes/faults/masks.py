@@ -7,7 +7,7 @@ from parity.causes.faults.attention import ATTENTION, weighed_by
 from parity.causes.faults.putting import (
     module_of, native_of, numpy_of, replaced)
 from parity.causes.formulas import masks
-from parity.causes.formulas.attention import OURS, weighed
+from parity.causes.formulas.scores import OURS, weighed
 
 
 def causal_by(function):

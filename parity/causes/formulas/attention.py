@@ -1,164 +1,29 @@
 """softmax(Q Kᵀ / √d_k) V in heads, with its projections."""
 
 import itertools
-import re
 
 import numpy as np
 
-from parity.causes.formulas import masks, narrow, rotary
+from parity.causes.formulas import masks, narrow
 from parity.causes.formulas.family import Change, Family
 from parity.causes.formulas.narrow import NARROW
+from parity.causes.formulas.projections import NAMED, projections
+from parity.causes.formulas.scores import (
+    BEHIND, SCALES, UNCAPPED, capped, merged, scored, weighed)
 from parity.matching.words import words_of
-from parity.numerics.softmax import softmax
 from parity.tracing.trace import is_float
-
-NAMED = ("query", "key", "value", "output")
-
-#: How a parameter is called that holds query, key and value.
-PACKED = re.compile("in_proj|qkv|c_attn|query_key_value")
-
-#: How modules call the number of their heads.
-HEADS = ("num_heads", "nhead", "n_heads", "n_head", "heads", "h",
-         "num_attention_heads", "_num_heads")
 
 #: What is added to a hidden score is lower.
 LOW = -1e4
 
-#: By how much scores are multiplied, from d_k and d_model.
-SCALES = {
-    "1/√d_k": lambda size, model: size**-0.5,
-    "1": lambda size, model: 1.0,
-    "1/√d_model": lambda size, model: model**-0.5,
-    "1/d_k": lambda size, model: 1 / size,
-    "√d_k": lambda size, model: size**0.5,
-    "1/d_model": lambda size, model: 1 / model,
-    "1/√heads": lambda size, model: (model / size)**-0.5,
-}
-
-#: How modules call the cap of their scores, caps that models have, and where
-#: a cap is.
+#: How modules call the cap of their scores, and caps that models have.
 CAP_NAMES = ("attn_logit_softcapping", "attn_logits_soft_cap", "softcap",
              "logits_soft_cap", "logit_softcapping", "soft_cap")
 CAPS = 50.0, 30.0, 20.0, 10.0, 5.0
-UNCAPPED, BEHIND = "none", "after the mask"
 
 #: How they call how many places a query sees, its own among them.
 WINDOW_NAMES = ("sliding_window", "window_size", "sliding_window_size",
                 "attention_window", "window")
-
-#: A softmax as this project has it.
-OURS = {"softmax over": "keys", "hidden scores": "never count",
-        "a query that sees nothing": "gives 0"}
-
-AXES = {"keys": -1, "queries": -2, "heads": 1}
-
-#: Which of G heads of keys head h of H has.
-SHARED = {
-    "in order": lambda h, heads, groups: h * groups // heads,
-    "in turn": lambda h, heads, groups: h % groups,
-    "in reverse": lambda h, heads, groups: (heads - 1 - h) * groups // heads,
-    "the first": lambda h, heads, groups: 0 * h,
-}
-
-
-def weighed(scores, keep, settings):
-    """The weights of scores [B H T S], hidden where not kept."""
-    hidden = np.where(keep, scores, {
-        "never count": -np.inf, "are 1e-9": 1e-9, "are 0": 0.0,
-        "less 10": scores - 10, "are hidden after the softmax": scores}[
-            settings.get("hidden scores", "never count")])
-    axis = AXES[settings["softmax over"]]
-    weights = softmax(hidden, axis)
-    if settings.get("hidden scores") == "are hidden after the softmax":
-        weights = np.where(keep, weights, 0)
-    empty = settings.get("a query that sees nothing", "gives NaN")
-    if empty == "gives NaN":
-        return weights
-    nothing = ~np.broadcast_to(keep, scores.shape).any(axis, keepdims=True)
-    return np.where(nothing, {
-        "gives 0": 0.0, "gives the values' mean": 1 / scores.shape[axis],
-        "sees everything": softmax(scores, axis),
-        "sees everything, less 1e9": softmax(scores - 1e9, axis)}[empty],
-        weights)
-
-
-def capped(scores, cap):
-    """c tanh(scores / c), or the scores where there is no cap."""
-    return scores if cap == UNCAPPED else cap * np.tanh(scores / cap)
-
-
-def shared(x, heads, order):
-    """Heads of keys or values [B G S K], one for each head of queries."""
-    groups = x.shape[1]
-    if groups == heads:
-        return x
-    return x[:, SHARED[order](np.arange(heads), heads, groups)]
-
-
-def rotated(q, k, tables, settings):
-    """Queries and keys turned by their positions, where they are."""
-    which = rotary.TURNED[settings.get("rotary on", "neither")]
-    if not any(which):
-        return q, k
-    how = settings["rotary pairs"], settings["rotary direction"]
-    turned = []
-    for x, does in zip((q, k), which):
-        if "cosines" in tables:
-            given = [tables[name] for name in ("cosines", "sines")]
-        else:
-            angle = rotary.angles(np.arange(x.shape[2], dtype=float),
-                                  x.shape[-1], settings["rotary base"])
-            given = [np.cos(angle), np.sin(angle)]
-        given = [table[:, None] if table.ndim == 3 else table
-                 for table in given]
-        turned.append(rotary.turned(x, *given, *how) if does else x)
-    return turned
-
-
-def scored(q, k, v, add, settings, tables):
-    """Scores [B H T S] and values [B H S K] of what is [batch, time, width].
-
-    ``tables`` has what attention was given besides: "cosines", "sines" and
-    "position bias".
-    """
-    size, more = divmod(q.shape[-1], settings["heads"])
-    if more or k.shape[-1] % size or v.shape[-1] % size:
-        raise ValueError
-
-    def split(x):
-        heads = x.shape[-1] // size
-        batch, time, width = x.shape
-        if settings["grouping"] == "cut out of time and features":
-            return x.reshape(batch, heads, time, -1)
-        if settings["grouping"] == "feature by feature":
-            return x.reshape(batch, time, -1, heads).transpose(0, 3, 1, 2)
-        return x.reshape(batch, time, heads, -1).swapaxes(1, 2)
-    heads, order = settings["heads"], settings.get("shared heads", "in order")
-    q, k = rotated(split(q), split(k), tables, settings)
-    k, v = (shared(x, heads, order) for x in (k, split(v)))
-    scale = settings["scale"]
-    if not isinstance(scale, float):
-        scale = SCALES[scale](size, size * heads)
-    if settings.get(NARROW) == narrow.SCALE:
-        scale = narrow.single(scale)
-    scores = q @ k.swapaxes(-1, -2) * scale
-    if settings.get("soft cap's place") != BEHIND:
-        scores = capped(scores, settings.get("soft cap", UNCAPPED))
-    if add is not None:
-        scores = scores + add
-    if settings.get("position bias") == "added":
-        scores = scores + tables["position bias"]
-    return scores, v
-
-
-def merged(y, settings):
-    """Heads [B H T K] beside each other, [batch, time, width]."""
-    batch, _, time, size = y.shape
-    if settings["merging"] == "not moved back":
-        return y.reshape(batch, time, -1)
-    if settings["grouping"] == "feature by feature":
-        return y.transpose(0, 2, 3, 1).reshape(batch, time, -1)
-    return y.swapaxes(1, 2).reshape(batch, time, -1)
 
 
 def scales(size, width, says):
@@ -424,71 +289,3 @@ class Attention(Family):
         if settings.get("output bias") == "used":
             y = y - parameters["output bias"]
         return y @ np.linalg.inv(kernel)
-
-
-def projections(side):
-    """An attention's parameters by role, and the number of its heads.
-
-    (None, None) where they are not those of an attention.
-    """
-    none = None, None
-    roles: dict = {
-        f"{name}{leaf}": None for name in NAMED for leaf in ("", " bias")}
-    heads, turn = side.setting(*HEADS), side.framework == "torch"
-    arrays = {path: array for path, array in side.parameters.items()
-              if is_float(array)}
-    for path, array in arrays.items():
-        leaf = " bias" if words_of(path)[0][-1:] == ["bias"] else ""
-        if array.ndim not in ((0, 1, 2) if leaf else (2, 3)):
-            return none
-        if PACKED.search(path):
-            parts = unpacked(array.T if turn and not leaf and (
-                "c_attn" not in path) else array, leaf)
-            if parts is None:
-                return none
-            roles |= parts
-            continue
-        name = role_of(path, len(arrays))
-        if roles[name + leaf] is not None:
-            return none
-        if array.ndim == 3:
-            heads = array.shape[0 if name == "output" else 1]
-        roles[name + leaf] = flat(array, name, leaf, turn)
-    return (roles, heads) if belong_together(roles, heads) else none
-
-
-def unpacked(array, leaf):
-    """{role: third} of an array that holds query, key and value; or None."""
-    if array.shape[-1] % 3:
-        return None
-    return {name + leaf: part
-            for name, part in zip(NAMED, np.split(array, 3, -1))}
-
-
-def role_of(path, count):
-    """Which projection one of so many parameters is of, by its path."""
-    words, numbers = words_of(path)
-    name = next((word for word in words if word in NAMED[:3]), None)
-    if name is None and count == 8 and len(numbers) == 1 and (
-            numbers[0] < 4) and "output" not in words:
-        return NAMED[numbers[0]]  # a list of four layers
-    return name or "output"
-
-
-def flat(array, name, leaf, turn):
-    """A kernel as [in, out], whether it has heads or not, a bias as [out]."""
-    if array.ndim == 3:
-        return (array.reshape(-1, array.shape[-1]) if name == "output"
-                else array.reshape(len(array), -1))
-    if leaf:
-        return array.reshape(-1)
-    return array.T if turn else array
-
-
-def belong_together(roles, heads):
-    """Whether projections are there, and of widths that belong together."""
-    query, key, value = (roles[name] for name in NAMED[:3])
-    return not (query is None or key is None or value is None) and (
-        not query.shape[1] % key.shape[1]
-        and value.shape[1] == key.shape[1]
-        and isinstance(heads, (int, type(None))))

@@ -1,6 +1,7 @@
 """softmax(Q Kᵀ / √d_k) V of what was projected elsewhere."""
 
-from parity.causes.formulas.attention import HEADS, NAMED, Attention
+from parity.causes.formulas.attention import Attention
+from parity.causes.formulas.projections import HEADS, NAMED
 from parity.causes.formulas.family import Change
 from parity.causes.formulas.rotary import base_of
 
