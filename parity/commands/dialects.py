@@ -12,7 +12,7 @@ from parity_io.errors import InputError, plural, one_of
 from parity_io.files import check_writable
 from parity import ports
 from parity.commands import answering
-from parity.commands.options import Markdown, key_values
+from parity.commands.options import Answering, Markdown, key_values
 from parity.commands.shell import DIVERGED, told_plainly
 from parity.render import dialects as tables
 from parity.render import terminal
@@ -142,9 +142,7 @@ def run(
     given: Annotated[list[str], typer.Argument(
         metavar="TEXT…", help="What to answer; of a model of speech, WAV "
         "files; of a BERT, texts with [MASK].")],
-    port: Annotated[str, typer.Option(
-        metavar="NAME", help="numpy, torch, keras, jax, or all: then all "
-        "four answer and are compared.")] = "numpy",
+    port: Answering = "numpy",
     beam: Annotated[Optional[int], typer.Option(
         metavar="N", min=1, help="Search with a beam of N hypotheses.  "
         "[default: what its files say, else greedy search]")] = None,

@@ -12,13 +12,12 @@ from parity_io.errors import InputError, plural
 from parity_io.files import check_writable
 from parity import ports
 from parity.check import ledger as book
+from parity.commands.options import Port, Words
 from parity.commands.shell import DIVERGED, NOTHING, told_plainly
 from parity.render import terminal
 
 #: How many changes of a kind are listed; raised ones always all.
 LISTED = 40
-
-Words = Optional[list[str]]
 
 
 def ledger(
@@ -33,9 +32,7 @@ def ledger(
     preset: Annotated[Words, typer.Option(
         "--preset", metavar="NAME", help=f"{', '.join(PRESETS)} or all; "
         "repeat it or separate names by commas.  [default: all]")] = None,
-    port: Annotated[Words, typer.Option(
-        "--port", metavar="NAME", help="torch, keras, jax or all.  "
-        "[default: all]")] = None,
+    port: Port = None,
     dtype: Annotated[Words, typer.Option(
         "--dtype", metavar="NAME", help="float64, float32 or all.  "
         "[default: all]")] = None,

@@ -21,6 +21,9 @@ Html = Annotated[Optional[pathlib.Path], typer.Option(
 Port = Annotated[Words, typer.Option(
     "--port", metavar="NAME", help="torch, keras, jax or all, by commas.  "
     "[default: all]")]
+Answering = Annotated[str, typer.Option(
+    "--port", metavar="NAME", help="numpy, torch, keras, jax, or all: then "
+    "all four answer and are compared.")]
 Require = Annotated[Words, typer.Option(
     "--require", metavar="NAME", help="Ports that must be installed, else "
     "exit 3.")]

@@ -7,7 +7,7 @@ import typer
 from parity_io.errors import one_of
 from parity_io.files import check_writable, write_json
 from parity.commands.answering import names_of
-from parity.commands.options import Json, Markdown
+from parity.commands.options import Answering, Json, Markdown
 from parity.commands.shell import DIVERGED, told_plainly
 from parity.render import quality as rendering
 from parity.render import terminal
@@ -19,9 +19,7 @@ def quality(
     names: Annotated[Optional[list[str]], typer.Argument(
         metavar="[NAME]…", help="Shipped models: dates, phrases.  [default: "
         "all]")] = None,
-    port: Annotated[str, typer.Option(
-        metavar="NAME", help="numpy, torch, keras, jax, or all: then all "
-        "four answer and are compared.")] = "numpy",
+    port: Answering = "numpy",
     each: Annotated[Optional[int], typer.Option(
         metavar="N", min=1, max=1000, help="Strings of each group and form.  "
         "[default: the whole test set]")] = None,

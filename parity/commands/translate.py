@@ -9,6 +9,7 @@ from parity_io.errors import InputError, plural, one_of
 from parity_io.files import check_writable, read_text
 from transformer_contract.generation import CHOICES, GenerationConfig
 from parity.commands.answering import names_of, respond
+from parity.commands.options import Answering
 from parity.commands.shell import told_plainly
 
 PICTURES = (".html", ".png")
@@ -27,9 +28,7 @@ def translate(
     tokenizer: Annotated[Optional[pathlib.Path], typer.Option(
         metavar="FILE", help="Its tokenizer.json.  [default: the one beside "
         "the weights]")] = None,
-    port: Annotated[str, typer.Option(
-        metavar="NAME", help="numpy, torch, keras, jax, or all: then all "
-        "four answer and are compared.")] = "numpy",
+    port: Answering = "numpy",
     beam: Annotated[Optional[int], typer.Option(
         metavar="N", min=1, help="Search with a beam of N hypotheses.  "
         "[default: greedy search]")] = None,
