@@ -24,27 +24,29 @@ from parity.render import pictures
 #: The dtypes in which an error is held against a limit.
 DTYPES = ("float64", "float32", "float16", "bfloat16")
 
-#: The faults that a reader chooses from, by their names in the catalogue.
+#: The faults that are put in when the site is made, by their names in the
+#: catalogue, in the order in which a reader is offered them: those that one has
+#: heard of first, and so their topics.
 CHOSEN = (
-    "layer norm's ε is 1e-05", "layer norm's ε is 1e-12",
-    "layer norm's variance unbiased", "RMS norm, not layer norm",
-    "a norm's scale is stored less 1", "a norm over positions too",
-    "scores over √d_model", "scores not divided", "softmax over queries",
-    "softmax in float32", "softmax in bfloat16",
-    "weights masked after the softmax", "a hidden score is only 10 lower",
-    "a hidden score is 1e-9", "no padding mask", "no causal mask",
-    "causal mask off by one, to the future",
-    "causal mask off by one, to the past",
-    "query kernel transposed", "query and key swapped",
-    "query's heads grouped by feature", "key's bias missing",
-    "value's bias missing", "all biases missing",
-    "weights that passed through bfloat16",
-    "every layer has the first one's weights", "embedding not scaled",
-    "the row of the next id", "positions begin at 1", "cosine before sine",
+    "no causal mask", "causal mask off by one, to the future",
+    "causal mask off by one, to the past", "no padding mask",
+    "scores not divided", "scores over √d_model", "softmax over queries",
+    "query and key swapped", "query kernel transposed",
+    "query's heads grouped by feature", "a hidden score is only 10 lower",
+    "a hidden score is 1e-9", "weights masked after the softmax",
+    "all biases missing", "key's bias missing", "value's bias missing",
+    "softmax in bfloat16", "softmax in float32",
+    "no positions", "positions begin at 1", "cosine before sine",
     "positions in halves", "positions rounded to float32",
-    "positions computed in float32", "no positions", "gelu, not relu",
-    "leaky relu, 0.01, not relu", "no activation",
-    "pre-norm, not post-norm", "no residual connection",
+    "positions computed in float32",
+    "no residual connection", "pre-norm, not post-norm",
+    "RMS norm, not layer norm", "layer norm's variance unbiased",
+    "layer norm's ε is 1e-05", "layer norm's ε is 1e-12",
+    "a norm over positions too", "a norm's scale is stored less 1",
+    "gelu, not relu", "leaky relu, 0.01, not relu", "no activation",
+    "embedding not scaled", "the row of the next id",
+    "every layer has the first one's weights",
+    "weights that passed through bfloat16",
 )
 
 #: Topics whose faults are in no step of the model, but in what uses it.
@@ -62,9 +64,11 @@ def exponent(error):
 
 
 def breakable():
-    """The faults that can be put into the model, by their names."""
-    return {cause.name: cause for cause in catalogue.faults()
-            if cause.topic not in BESIDE}
+    """The faults that can be put into the model, CHOSEN first, by their names.
+    """
+    return {name: catalogue.by_name(name) for name in CHOSEN} | {
+        cause.name: cause for cause in catalogue.faults()
+        if cause.topic not in BESIDE}
 
 
 class Breaking:
