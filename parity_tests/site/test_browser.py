@@ -511,6 +511,8 @@ def test_slides_are_turned_by_keys_and_buttons(opened):
         page.keyboard.press(key)
         assert seen.count() == 1
         assert seen.get_attribute("id") == f"slide-1-{number}"
+        assert 1 <= seen.evaluate(
+            "one => Number(one.style.getPropertyValue('--grown'))") <= 1.8
     assert not page.is_visible(".teacher") and not page.is_visible("#menu")
     page.keyboard.press("n")
     assert page.locator(".teacher:visible").count() == 1
@@ -548,6 +550,9 @@ def test_a_fault_is_chosen_by_keys(opened, broken):
     faults = {one["name"]: one for one in broken.faults}
     one = opened("break.html")
     page = one.page
+    assert page.input_value("#fault") == breaking.CHOSEN[0]
+    assert page.locator("#fault optgroup").first.get_attribute(
+        "label") == "masks"
     for name in ("softmax in bfloat16", "no causal mask"):
         page.focus("#fault")
         page.select_option("#fault", name)

@@ -6,6 +6,18 @@
   const notes = bar.querySelector(".notes");
   let slides = [], at = -1, before = null;
 
+  // What a slide says is as large as its screen has room for.
+  const grow = () => {
+    const slide = slides[at];
+    if (!slide) return;
+    const fits = () => document.documentElement.scrollHeight <= innerHeight
+      && [...slide.querySelectorAll(".screen, pre")].every((one) => one.scrollWidth <= one.clientWidth);
+    for (let size = 1.8; size >= 1; size -= .1) {
+      slide.style.setProperty("--grown", size);
+      if (fits()) return;
+    }
+  };
+
   const turn = (to) => {
     at = Math.max(-1, Math.min(slides.length - 1, to));
     document.body.classList.toggle("showing", at >= 0);
@@ -15,6 +27,7 @@
     bar.querySelector(".at").textContent = `${at + 1} / ${slides.length}`;
     const title = slides[at].querySelector("h3");
     title.tabIndex = -1;
+    grow();
     title.focus();
     scrollTo(0, 0);
   };
@@ -22,6 +35,7 @@
   const tell = () => {
     const told = document.body.classList.toggle("telling");
     notes.setAttribute("aria-pressed", told);
+    grow();
   };
 
   for (const deck of document.querySelectorAll(".deck")) {
@@ -39,6 +53,7 @@
   });
   notes.addEventListener("click", tell);
   bar.querySelector(".ends").addEventListener("click", () => turn(-1));
+  addEventListener("resize", grow);
   addEventListener("keydown", (event) => {
     if (at < 0 || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.target.closest(".turning") && [" ", "Enter"].includes(event.key)) return;
