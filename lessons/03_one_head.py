@@ -205,16 +205,17 @@ for name, engine in engines.items():
     head = engine.build("single_head_attention", printed.config,
                         printed.weights)
     steps = engine.run(head, printed.input_arrays["x"])
-    errors = [assert_parity(steps[ours], printed.answers[answer])[0].error
-              for ours, answer in theirs.items()]
+    errors = [assert_parity(steps[step], printed.answers[answer])[0].error
+              for step, answer in theirs.items()]
     print(f"{name:6} the notebook's output {steps['context'][0, 0]:.4f}, "
           f"error {max(errors):.1e}")
     assert max(errors) < 1e-12
     assert round(float(steps["context"][0, 0]), 4) == 0.1903
 
 # %% [markdown]
-# The line that does it, in each of the four. The marker, the name and the place
-# are the same, so the whole project can be read side by side.
+# The line that does it, in each of the four. `c["weights"] =` and `tap` keep
+# what the step computed under its name, and change nothing: so a check finds
+# it. The names and the places are the same in all four files.
 
 # %%
 lessons.at_the_spot(engines, "single_head.py", "SingleHeadAttention", "weights")

@@ -89,7 +89,7 @@ else:
 # speak against it. A row that is hidden wholly becomes 0/0, which is NaN; and
 # -∞ times 0 is NaN as well, so adding `(1 - mask) · -∞` spoils the scores that
 # should stay. This project puts the lowest *finite* number in place of a hidden
-# score, and sets hidden weights to 0 once more at the end (R2).
+# score, and sets hidden weights to 0 once more at the end: ruling R2.
 
 # %%
 lessons.in_full(engines, "attention.py", "masked_softmax")

@@ -46,9 +46,8 @@ assert 0.1 + 0.2 != 0.3
 # ## How large is a mistake?
 #
 # We put faults of the catalogue into one attention, one at a time, and measure
-# the relative L2 error at the first step where each shows. The lines are what
-# the check allows in each format, without NumPy's own error, which is added
-# below float64.
+# the relative L2 error at the first step where each shows. The dashed lines are
+# the check's limits; below float64 the check allows NumPy's own error besides.
 
 # %%
 attention = cases.test_size("complete")
@@ -207,8 +206,9 @@ else:
 # The output is wrong, but where does it start? `parity.trace` runs a model once
 # and keeps the inputs and outputs of each part, without a changed line.
 # `parity.compare` pairs the parts of two models, whatever their names, and
-# names the first that differs. A difference that comes only from the input is
-# called inherited.
+# names the first that differs. A difference that starts in a part is called
+# new, one that comes only from its input inherited, and one of a part inside it
+# within.
 
 # %%
 def step_by_step(port):

@@ -7,8 +7,9 @@ between two, to the one whose last bit is 0.
 
 x.view(np.uint32) are the bits. Adding a number to them before the lower 16 are
 set to 0 is all that is needed; but which number? There is no NaN or infinity
-here. Do not use a library that has bfloat16. (In PyTorch take int32: its
-uint32 has no shifts.)
+here. Do not use a library that has bfloat16. (In PyTorch and Keras take int32,
+x.view(torch.int32) or ops.view(x, "int32"): their uint32 has no shifts or
+sums.)
 """
 
 

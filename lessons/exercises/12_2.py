@@ -6,8 +6,8 @@ name of the *first* step that differs, or "" if none does. A step differs if
 
     ‖theirs - ours‖ / ‖ours‖  >  1e-12
 
-with the L2 norm of all numbers of the array. The first counts, not the worst:
-later steps inherit what an earlier one did.
+with the L2 norm of the flattened array. The first counts, not the worst: later
+steps inherit what an earlier one did.
 """
 
 

@@ -4,7 +4,7 @@
 
 `query` is [T K], `key` and `value` are [S K]. Return the context, [T K]: for
 each query the mean of the values, weighted by a softmax over the keys. NumPy
-has no softmax; write it yourself.
+has no softmax: write it there yourself.
 """
 
 

@@ -136,12 +136,12 @@ def leaking_models():
         (model(last), end) for end in ends]
 
 
-def first_leak(run, tokens, most=LENGTH):
+def first_leak(run, tokens, most=LENGTH, other=lambda ids: (ids + 1) % 20):
     """The first place whose output a later token changes; -1 if none."""
     before = run(tokens)
     for place in range(min(most, len(tokens))):
         changed = tokens.copy()
-        changed[place + 1:] = (changed[place + 1:] + 1) % 20
+        changed[place + 1:] = other(changed[place + 1:])
         if np.abs(run(changed)[place] - before[place]).max() > 1e-9:
             return place
     return -1
@@ -212,7 +212,9 @@ EXERCISES = (
         "3.2", "softmax", large_scores,
         softmax,
         {"exp of a large score is infinite, and ∞/∞ is NaN; subtract the "
-         "largest score of each row first": unshifted}),
+         "largest score of each row first": unshifted,
+         "the largest of all scores is subtracted, not that of each row":
+             lambda scores: unshifted(scores - scores.max())}),
     Exercise(
         "3.3", "head", lambda: list(heads()), head,
         {"query and key swapped": lambda x, q, k, v: head(x, k, q, v),
@@ -250,6 +252,9 @@ EXERCISES = (
         "4.3", "first_leak", leaking_models, first_leak,
         {"only the very next token is changed, and a leak from further on "
          "stays hidden": next_token_alone,
+         "later tokens become 0, and one that was 0 is not changed":
+             lambda run, tokens: first_leak(
+                 run, tokens, other=np.zeros_like),
          "the last place but one is not looked at, which may see the last":
              lambda run, tokens: first_leak(run, tokens, len(tokens) - 2)}),
     Exercise(

@@ -16,6 +16,7 @@ import numpy as np
 
 from parity_io.errors import InputError
 from transformer_contract.shipped import LESSONS
+from parity import ports
 
 FOLDERS = EXERCISES, SOLUTIONS = LESSONS / "exercises", LESSONS / "solutions"
 
@@ -129,10 +130,10 @@ def following(exercise):
 
 
 def solutions(exercise):
-    """{framework: the text of a right answer in it}, NumPy's first."""
+    """{framework: the text of a right answer in it}, in the pages' order."""
     paths = {"numpy": SOLUTIONS / exercise.file} | {
-        path.parent.name: path
-        for path in sorted(SOLUTIONS.glob(f"*/{exercise.file}"))}
+        name: SOLUTIONS / name / exercise.file
+        for name in ports.usual_ports()}
     return {name: path.read_text(encoding="utf-8")
             for name, path in paths.items() if path.is_file()}
 

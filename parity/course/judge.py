@@ -139,9 +139,13 @@ def numbers_of(answer, truth):
         return ""
     *row, column = np.argwhere(apart)[0].tolist()
     first = max(0, min(column - 1, wide[0].shape[-1] - ROW))
-    lines = [[f"{value:.6g}" for value in one[tuple(row)][first:first + ROW]]
+    word = "{:.6g}".format
+    if {answer.dtype.kind, truth.dtype.kind} == {"b"}:
+        wide, word = [one.astype(bool) for one in wide], str
+    lines = [[word(value) for value in one[tuple(row)][first:first + ROW]]
              for one in wide]
-    at = ", ".join([*map(str, row), f"{first}:"]) if truth.ndim else "0"
+    at = ", ".join([*map(str, row), f"{first}:{first + len(lines[0])}"]
+                   ) if truth.ndim else "0"
     space = max(len(word) for line in lines for word in line)
     return "\n".join(
         [f"The first that differs is in [{at}]:",
@@ -182,7 +186,10 @@ def parameter(exercise, place):
 
 def quote(words):
     """Foreign words on one line, not too many."""
-    return visible(str(words)[:LONGEST])
+    words = str(words)
+    if len(words) > LONGEST:
+        words = words[:LONGEST].rsplit(maxsplit=1)[0] + " …"
+    return visible(words)
 
 
 def shown(exercise, arguments):
