@@ -5,11 +5,15 @@ from rich.text import Text
 from parity_io.errors import visible
 from parity.comparison.card_text import WIDTH, lines, middle
 from parity.comparison.result import GRADIENT, INPUT, OUTPUT, PARAMETER
+from parity.comparison.verdicts import NEW, WITHIN
 from parity.numerics.comparator import DIVERGENCE, MATCH, WORST
 from parity.numerics.words import number
 
 COLUMNS = ("step of a", "step of b", "shape", "error", "local", "limit",
            "verdict")
+
+#: What is said of where a divergence comes from.
+ORIGINS = {NEW: "starts here", WITHIN: "caused inside"}
 
 
 #: The styles of a card's words, as rich has them.
@@ -121,7 +125,7 @@ def _name(row, path, name):
 def _mark(row):
     """A row's verdict in a word."""
     if row.diverges:
-        return f"✗ {row.origin}".rstrip()
+        return f"✗ {ORIGINS.get(row.origin, row.origin)}".rstrip()
     return "✓" if row.verdict == MATCH else _verdict(row)
 
 
@@ -174,4 +178,5 @@ def _verdict(row):
     if not row.counted and row.verdict == DIVERGENCE:
         return "differs"
     verdict = DIVERGENCE if row.diverges else row.verdict
-    return f"{verdict}, {row.origin}" if row.origin else verdict
+    words = ORIGINS.get(row.origin, row.origin)
+    return f"{verdict}, {words}" if words else verdict

@@ -67,12 +67,12 @@
   };
   const offer = (words) => {
     const near = nearest(words);
-    if (!near || near === words.join(" ")) { status.textContent = "Nothing is called so."; return; }
+    if (!near || near === words.join(" ")) { status.textContent = "Nothing found."; return; }
     const button = document.createElement("button");
     button.type = "button";
     button.textContent = near;
     button.addEventListener("click", () => { input.value = near; input.focus(); search(); });
-    status.replaceChildren("Nothing is called so. Did you mean ", button, "?");
+    status.replaceChildren("Nothing found. Did you mean ", button, "?");
   };
   const search = async () => {
     await load();
