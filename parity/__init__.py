@@ -10,9 +10,6 @@ asks one again in other batches, and with its cache. For their tests:
 """
 
 import importlib
-import importlib.metadata
-import pathlib
-import tomllib
 
 #: What can be had from the package -> its module, imported when it is used.
 PUBLIC = {"trace": "tracing.trace", "compare": "comparison.compare",
@@ -31,6 +28,10 @@ NAME = "transformer-parity"
 
 def _version() -> str:
     """The version that is installed, or that of this checkout."""
+    # Here, so that a command soon begins: an interrupt before is a traceback.
+    import importlib.metadata
+    import pathlib
+    import tomllib
     try:
         return importlib.metadata.version(NAME)
     except importlib.metadata.PackageNotFoundError:

@@ -157,9 +157,17 @@ def in_words(path):
 
 @contextlib.contextmanager
 def without_chatter():
-    """Write what goes to the error stream afterwards, but for CHATTER."""
+    """Write what goes to the error stream afterwards, but for CHATTER.
+
+    Where no temporary folder has room, all is written at once.
+    """
     sys.stderr.flush()
-    with tempfile.TemporaryFile() as file:
+    with contextlib.ExitStack() as stack:
+        try:
+            file = stack.enter_context(tempfile.TemporaryFile())
+        except OSError:
+            yield
+            return
         before = os.dup(2)
         os.dup2(file.fileno(), 2)
         try:

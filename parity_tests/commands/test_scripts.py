@@ -5,11 +5,13 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
 from parity_io.errors import InputError
 from parity.commands import scripts
+from parity_tests.support import disks
 
 SCRIPT = """
 import os, torch
@@ -85,6 +87,14 @@ def test_a_script_without_a_function(tmp_path, monkeypatch, target, words):
     pathlib.Path("none.py").write_text("x = 3\n")
     with pytest.raises(InputError, match=re.escape(words)):
         scripts.script_result(target)
+
+
+def test_a_script_without_room_for_temporary_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", None)  # so that one is looked for
+    script = tmp_path / "model.py"
+    script.write_text("def make():\n    return 3\n")
+    with disks.full(0):
+        assert scripts.script_result(f"{script}:make") == 3
 
 
 def test_a_function_that_a_script_has_not(tmp_path):
