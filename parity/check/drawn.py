@@ -11,6 +11,7 @@ docs/properties.md says what is asked of a port, in words.
 
 import dataclasses
 import functools
+import re
 
 import numpy as np
 
@@ -381,6 +382,12 @@ def drawn(seed, number):
         max_length=longest, source_max_length=deal(
             "source_max_length", (None, longest + 4)))
     return DrawnModel(seed, number, config, shape, far)
+
+
+def of_name(name):
+    """The DrawnModel that a table calls so, or None."""
+    words = re.fullmatch(r"drawn (\d+):(\d+)", name)
+    return words and drawn(*map(int, words.groups()))
 
 
 def sizes_of(deal):

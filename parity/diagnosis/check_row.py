@@ -2,9 +2,10 @@
 
 from transformer_contract.config import PRESETS
 from parity.diagnosis.diagnose import Diagnosis, GradientDiagnosis
-from parity.diagnosis.search_diagnosis import diagnosis_of
+from parity.diagnosis.search_diagnosis import SearchDiagnosis, diagnosis_of
 from parity.diagnosis.training_diagnosis import TrainingDiagnosis, run_of_row
-from parity.check import cases, golden, wide
+from parity.check import cases, drawn, golden, wide
+from parity.check.search_runs import SearchedModel
 
 
 def diagnosis_of_row(row):
@@ -15,6 +16,8 @@ def diagnosis_of_row(row):
     """
     if row.dtype != "float64":
         return None
+    if model := drawn.of_name(row.preset):
+        return diagnosis_of_drawn(model, row.case)
     if run := run_of_row(row):
         return TrainingDiagnosis(run)
     if row.name.startswith(("tokens,", "scores,")):
@@ -33,3 +36,38 @@ def diagnosis_of_row(row):
     diagnosis = Diagnosis(config, weights, batch=batch)
     return diagnosis if row.case in [
         case.name for case in diagnosis.cases] else None
+
+
+class DrawnDiagnosis(Diagnosis):
+    """Looks for the causes of a DrawnModel's steps that diverge."""
+
+    def __init__(self, model):
+        self.drawn = model
+        super().__init__(model.config, model.weights, batch=model.batch)
+
+    def _cases(self):
+        return self.drawn.cases("readable")
+
+
+class DrawnGradientDiagnosis(GradientDiagnosis):
+    """Looks for the causes of a DrawnModel's gradients that diverge."""
+
+    def __init__(self, model):
+        self.drawn = model
+        super().__init__(model.config, model.weights, batch=model.batch)
+
+    def _cases(self):
+        yield self.drawn.gradients
+
+
+def diagnosis_of_drawn(model, case):
+    """What looks for the causes in a case of a DrawnModel, by its name."""
+    if case == "gradients":
+        return DrawnGradientDiagnosis(model)
+    if model.run and case == model.run.name:
+        return TrainingDiagnosis(model.run)
+    if case in [each.name for each in model.cases("readable")]:
+        return DrawnDiagnosis(model)
+    return SearchDiagnosis(SearchedModel(
+        model.name, model.config, model.weights, model.batch.source,
+        (model.search,)), model.search)

@@ -182,3 +182,14 @@ def test_a_failing_draw_is_run_again_by_its_line():
     assert f"Run it again: parity {' '.join(line)}" in done.output
     done = invoke("check", "--draw", "3", "--port", "torch")
     assert done.exit_code == 2 and "give a seed and a number" in done.output
+
+
+@pytest.mark.long(8)
+@pytest.mark.parametrize("wrong, draw, cause", [
+    ("GELU by tanh", "0:0", "gelu by tanh, not exact (forward,"),
+    ("β₁ of 0", "0:4", "not identified (training,")])
+def test_the_cause_of_a_failing_draw_is_named(wrong, draw, cause):
+    usable("torch")
+    with planted(*(SIX | OTHERS)[wrong]):
+        done = invoke("check", "--draw", draw, "--port", "torch")
+    assert f"Cause: {cause}" in " ".join(done.output.split())
