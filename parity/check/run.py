@@ -257,7 +257,7 @@ class Check(Parts):
     def _native(self):
         """Yield the parts of the frameworks' own layers, which have no steps.
 
-        A preset that they cannot be is not compared, and the report says why.
+        A preset that they cannot be is not checked, and the report says why.
         """
         refused: dict = collections.defaultdict(list)
         for preset in self.presets:
@@ -265,11 +265,10 @@ class Check(Parts):
             weights = golden.shipped(preset)
             batch = cases.attended_batch(config)
             for dtype in self.dtypes:
-                able = list(self._able(
-                    preset, config, weights, dtype, refused))
-                if not able:
-                    continue
-                those = self._only(able)
+                those = self._only(list(self._able(
+                    preset, config, weights, dtype, refused)))
+                those.missing += len(self.devices) * len(
+                    self.engines.keys() - those.port_names)
                 yield those._cases(preset, config, weights, dtype, [
                     cases.prediction_case(batch)])
                 if self.gradients and dtype in tolerances.DTYPES[:2]:
@@ -281,8 +280,8 @@ class Check(Parts):
                         generation.some_searches(1, 2, SHORT),
                         (len(batch.source),), self.form)
 
-        self.report.not_done += [
-            f"{', '.join(dict.fromkeys(models))} by {name}: {words}"
+        self.report.not_checked += [
+            NotChecked(name, f"{', '.join(dict.fromkeys(models))}: {words}")
             for (name, words), models in refused.items()]
 
     def _able(self, preset, config, weights, dtype, refused):

@@ -205,7 +205,8 @@ def test_the_native_form_answers_learns_and_searches(name):
                    "--generate")
     assert found.exit_code == 0, found.output
     words = " ".join(found.output.split())
-    assert f"lesson by {name}: the native form cannot be this model" in words
+    assert f"{name}, lesson: the native form cannot be this model" in words
+    assert "not checked" in words.rpartition(";")[0].rpartition(";")[2]
     for what in ("transformer's output", "gradients", "native search: beam"):
         assert what in words
 
