@@ -29,6 +29,9 @@ NAMES = ("numpy", *ports.known_ports())
 CONFIG = cases.test_size("vaswani2017_base").replace(dropout=0.25)
 OTHER = CONFIG.replace(d_ff=CONFIG.d_ff + 8)
 
+#: What is compiled takes its time for each layer.
+SHALLOW = CONFIG.replace(n_encoder_layers=1, n_decoder_layers=1)
+
 #: float32, the frameworks' usual dtype, rounds so much.
 NEAR = 2e-5
 
@@ -297,10 +300,13 @@ def test_copies(citizen):
             citizen.logits(copy, ids.source, ids.target), wanted, way)
 
 
-def test_compiled(citizen):
-    model, ids = citizen.new(CONFIG), batch()
+@pytest.mark.parametrize("config, ways", [(CONFIG, 1), (SHALLOW, None)],
+                         ids=["deep", "shallow"])
+def test_compiled(citizen, config, ways):
+    """In every way; of a model of several layers, in the first."""
+    model, ids = citizen.new(config), batch()
     wanted = citizen.logits(model, ids.source, ids.target)
-    for way, function in citizen.compiled(model).items():
+    for way, function in [*citizen.compiled(model).items()][:ways]:
         assert near(function(ids.source, ids.target), wanted), way
 
 
@@ -314,7 +320,7 @@ def test_the_usual_loop_learns(citizen):
                 [np.ones((16, 1), int), source, np.full((16, 1), 2)], 1)
             yield source, target[:, :-1], target[:, 1:]
     losses = list(citizen.loop(
-        citizen.new(CONFIG.replace(dropout=0.0)), batches(60)))
+        citizen.new(SHALLOW.replace(dropout=0.0)), batches(60)))
     assert len(losses) == 60 and np.mean(losses[-5:]) < 0.6 * losses[0]
 
 

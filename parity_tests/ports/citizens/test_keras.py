@@ -15,7 +15,7 @@ import keras  # noqa: E402
 from impl_keras import Transformer, create  # noqa: E402
 from parity_tests.ports.citizens.keras import logits, new  # noqa: E402
 from parity_tests.ports.test_citizen import (  # noqa: E402
-    CONFIG, batch, near)
+    CONFIG, SHALLOW, batch, near)
 
 
 def test_a_constructor_makes_all_weights():
@@ -50,7 +50,7 @@ def test_the_functional_api_with_unknown_sizes(tmp_path):
 
 
 def test_fit_predict_and_what_is_compiled(tmp_path):
-    model, ids = new(CONFIG.replace(dropout=0.0)), batch(rows=32)
+    model, ids = new(SHALLOW.replace(dropout=0.0)), batch(rows=32)
     labels = np.roll(ids.target, -1, axis=1)
     model.compile("adam", keras.losses.SparseCategoricalCrossentropy(
         from_logits=True, ignore_class=CONFIG.pad_id))
