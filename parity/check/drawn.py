@@ -397,7 +397,10 @@ def sizes_of(deal):
     """
     sizes = deal.several(SIZES)
     length = deal("length", (4, 7, 8, 18))
-    shape = {"rows": deal("rows", ROWS), "source": length, "target": {
+    # The first batches are all that is asked of what compiles: of two rows,
+    # where those of presets have more.
+    rows = deal("rows", ROWS) if deal.number else 2
+    shape = {"rows": rows, "source": length, "target": {
         "equal": length, "shorter": length // 2, "longer": length + 3,
         "one": 1}[deal("lengths", LENGTHS)]}
     sizes["d_head"] = deal("d_head", (4, 5, 8))

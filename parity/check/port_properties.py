@@ -4,15 +4,15 @@ Each function of ASKED yields (what is asked, whether it is so) of an engine;
 of numbers a Difference, which says by how much it is not.
 """
 
-import contextlib
+import concurrent.futures
 import dataclasses
 import importlib
 import importlib.util
 import sys
-import threading
 
 import numpy as np
 
+from transformer_contract.batch import Batch
 from transformer_contract.config import PRESETS, at_test_size
 from parity import ports
 from parity.check import cases, golden, manners
@@ -31,8 +31,11 @@ APART = 0.3
 #: What the kernels are multiplied by behind which an activation stands.
 LARGE = 30
 
+#: [B, S, T] of a batch of one row, with a longer target than a source.
+ONE_ROW = 1, 7, 10
+
 #: How often each of two threads asks, and after how many seconds they change.
-TURNS, INTERVAL = 5, 1e-5
+TURNS, INTERVAL = 6, 1e-5
 
 
 def sixteen_bits(engine):
@@ -68,6 +71,19 @@ def large_values(engine):
         yield f"{step} of large values", difference
 
 
+def one_row(engine):
+    """Yield whether a batch of one row is answered right."""
+    guest, (rows, *lengths) = manners.guest_of(engine), ONE_ROW
+    config = guest.config
+    case = cases.prediction_case(Batch.of_ids(*(
+        cases.ids(what, rows, length, vocab) for what, length, vocab in zip(
+            ("source", "target"), lengths,
+            (config.source_ids, config.target_vocab))), config.pad_id))
+    truth = Reference(config, guest.weights, "float64").truth(case)
+    found = {"output": engine.predict(guest.model, *case.inputs)}
+    yield "output of one row", compare_steps(found, truth, "float64")["output"]
+
+
 def native_masks(engine):
     """Yield whether the framework's own masks keep as many, and others in
     every place, row and feature."""
@@ -94,7 +110,7 @@ def native_masks(engine):
 def training_mode(engine):
     """Yield whether a model in training mode answers as another does, and is
     left in it; and whether one learns that answered without gradients."""
-    guest = manners.Guest(engine)
+    guest = manners.guest_of(engine)
     for name in "gradients", "predict", "forward", "generate, greedy":
         function = guest.asked[name]
         expected = function()
@@ -125,34 +141,33 @@ def modes(engine, model):
 
 
 def two_threads(engine):
-    """Yield whether two models that work at once answer as they do alone."""
-    guests = [manners.Guest(engine) for _ in range(2)]
-    for name in "predict", "forward":
-        expected = [guest.asked[name]() for guest in guests]
-        right: list[list[bool]] = [[], []]
+    """Yield whether two models that work at once answer as they do alone.
 
-        def work(place, name=name, expected=expected, right=right):
-            with contextlib.suppress(Exception):
-                for _ in range(TURNS):
-                    right[place].append(manners.same(
-                        guests[place].asked[name](), expected[place]))
+    What one raises is raised.
+    """
+    guests = [manners.guest_of(engine), manners.Guest(engine)]
+    names = "predict", "forward"
+    expected = [[guest.asked[name]() for name in names] for guest in guests]
 
-        threads = [threading.Thread(target=work, args=(place,))
-                   for place in range(2)]
-        before = sys.getswitchinterval()
-        sys.setswitchinterval(INTERVAL)
-        try:
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-        finally:
-            sys.setswitchinterval(before)
-        yield f"{name} in two threads", right == [[True] * TURNS] * 2
+    def work(place):
+        return [manners.same(guests[place].asked[names[turn % 2]](),
+                             expected[place][turn % 2])
+                for turn in range(place, place + TURNS)]
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(INTERVAL)
+    try:
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            right = list(pool.map(work, range(2)))
+    finally:
+        sys.setswitchinterval(before)
+    for answers_of in right:
+        yield "answers in two threads", all(answers_of)
 
 
 ASKED = {"manners": manners.manners, "manners at work": manners.manners_at_work,
-         "large values": large_values, "native masks": native_masks,
+         "large values": large_values, "one row": one_row,
+         "native masks": native_masks,
          "training mode": training_mode, "two threads": two_threads,
          "16 bits": sixteen_bits}
 

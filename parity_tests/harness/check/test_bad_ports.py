@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from parity import ports
-from parity.check import workers
+from parity.check import port_properties, workers
 from parity.ports import NotChecked
 from parity_tests.support.commands import invoke
 
@@ -150,6 +150,15 @@ def test_a_failure_is_a_divergence_of_its_port_alone(
 def opened_here(open_ports, names, apart, on_work):
     """Ports in this process, where ones of their own would take seconds."""
     return open_ports(names, False, on_work)
+
+
+def test_what_is_raised_in_a_thread_is_said(bad):
+    bad("import threading\ndef predict(*a):\n"
+        "    if threading.current_thread() is not threading.main_thread():\n"
+        "        raise RuntimeError('one at a time')\n"
+        "    return sound.predict(*a)")
+    with pytest.raises(RuntimeError, match="one at a time"):
+        list(port_properties.two_threads(ports.engine("bad")))
 
 
 #: The same, of what only searches, training and gradients ask.
