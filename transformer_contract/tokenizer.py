@@ -11,6 +11,7 @@ import codecs
 import hashlib
 import json
 import pathlib
+import re
 
 import numpy as np
 import tokenizers
@@ -28,6 +29,10 @@ SPECIAL = ("<pad>", "<s>", "</s>", "<unk>")
 
 VOCAB_SIZE = 1000
 
+#: The longest word that is trained on whole: the library takes as long as the
+#: square of its length. A text with a longer one is cut into parts so long.
+LONGEST = 1000
+
 #: What others call the special tokens, by what ours calls them.
 CALLED = {
     "<pad>": ("[PAD]", "<|pad|>"),
@@ -35,6 +40,17 @@ CALLED = {
     "</s>": ("[SEP]", "[EOS]", "<eos>", "[END]", "<|endoftext|>"),
     "<unk>": ("[UNK]",),
 }
+
+
+def cut(texts):
+    """Texts as a list, those with a word beyond LONGEST in parts."""
+    beyond = re.compile(rf"\S{{{LONGEST + 1}}}")
+    parts: list = []
+    for text in texts:
+        parts += [text] if not beyond.search(text) else [
+            text[start:start + LONGEST]
+            for start in range(0, len(text), LONGEST)]
+    return parts
 
 
 class Tokenizer:
@@ -98,7 +114,7 @@ class Tokenizer:
                 characters outside the texts are unknown and all blanks equal.
         """
         if one_of(model, ("bpe", "wordpiece"), "model") == "wordpiece":
-            return cls._train_wordpiece(list(texts), vocab_size)
+            return cls._train_wordpiece(cut(texts), vocab_size)
         inner = tokenizers.Tokenizer(models.BPE(unk_token=SPECIAL[3]))
         byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False)
         digits = pre_tokenizers.Digits(individual_digits=True)
@@ -106,7 +122,7 @@ class Tokenizer:
             pre_tokenizers.Sequence([digits, byte_level])
             if single_digits else byte_level)
         inner.decoder = decoders.ByteLevel()
-        inner.train_from_iterator(list(texts), trainers.BpeTrainer(
+        inner.train_from_iterator(cut(texts), trainers.BpeTrainer(
             vocab_size=vocab_size, special_tokens=list(SPECIAL),
             initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
             show_progress=False))

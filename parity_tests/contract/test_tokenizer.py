@@ -161,3 +161,11 @@ def test_a_tokenizer_without_an_end_is_refused(tmp_path):
 def test_a_digest_tells_vocabularies_apart():
     assert SHIPPED.digest == Tokenizer.load().digest
     assert SHIPPED.digest != Tokenizer.train(["a b"], 300).digest
+
+
+def test_a_word_of_a_megabyte():
+    """It is trained on in parts; shorter ones are whole."""
+    assert tokenizer.cut(["a b", "c" * 2500]) == [
+        "a b", "c" * 1000, "c" * 1000, "c" * 500]
+    made = Tokenizer.train(["ab" * 2**19], vocab_size=300)
+    assert made.decode(made.encode("abab")) == "abab"
