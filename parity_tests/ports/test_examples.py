@@ -71,15 +71,17 @@ def test_a_users_loop(name, tmp_path):
             citizen.logits(loaded, source, target), wanted)
 
 
-def test_one_file_gives_the_same_answer_in_all(tmp_path):
-    """Whichever wrote it; of the frameworks that are here."""
+def test_one_file_gives_the_same_answer_in_all(tmp_path, monkeypatch):
+    """Whichever wrote it; of the frameworks that are here. Some compile each
+    length, so that answers are short."""
     here = [name for name in NAMES
             if not isinstance(ports.engine(name), NotChecked)]
-    config = importlib.import_module("dates").CONFIG
+    dates = importlib.import_module("dates")
+    monkeypatch.setattr(dates, "TARGET", 4)
     files = [str(tmp_path / f"dates_{name}.safetensors") for name in here]
     for seed, (name, file) in enumerate(zip(here, files)):
         port = importlib.import_module(ports.package(name))
-        port.save(port.create(config, seed=seed), file)
+        port.save(port.create(dates.CONFIG, seed=seed), file)
     found = importlib.import_module("translate_in_all").main(*files)
     assert list(found) == files
     for by_name in found.values():
