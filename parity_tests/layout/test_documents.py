@@ -94,7 +94,7 @@ def defined(path):
 
 
 def test_there_are_rows():
-    assert len(where_things_are()) == 34
+    assert len(where_things_are()) == 39
 
 
 @pytest.mark.parametrize("what, files, names", where_things_are())

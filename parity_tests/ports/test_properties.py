@@ -122,7 +122,7 @@ def future_is_not_seen(engine, name, batch, places):
 @pytest.mark.long(16)
 @variants
 def test_the_future_is_not_seen(engine, name):
-    """What comes later reaches no output; the present does."""
+    """The causal mask: no output sees what comes later; each sees itself."""
     future_is_not_seen(engine, name, full_batch(name), [0, 2, 4, 7, 8])
 
 
