@@ -181,7 +181,9 @@ def shortcoming(right):
         return "" if right else "expected it to hold; it does not"
     if right.verdict != DIVERGENCE:
         return ""
-    return right.reason or f"error {right.error:.1e}, limit {right.limit:.1e}"
+    error = "" if right.error is None else (
+        f"error {right.error:.1e}, limit {right.limit:.1e}")
+    return "; ".join(filter(None, (error, right.reason)))
 
 
 def answers(bench, name):

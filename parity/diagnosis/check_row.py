@@ -39,14 +39,23 @@ def diagnosis_of_row(row):
 
 
 class DrawnDiagnosis(Diagnosis):
-    """Looks for the causes of a DrawnModel's steps that diverge."""
+    """Looks for the causes of a DrawnModel's steps that diverge.
+
+    Its components come before the whole, so that several are told apart.
+    """
 
     def __init__(self, model):
         self.drawn = model
         super().__init__(model.config, model.weights, batch=model.batch)
 
     def _cases(self):
-        return self.drawn.cases("readable")
+        *first, whole = self.drawn.cases("readable")
+        yield from first
+        known = *wide.ONCE, *(case.name for case in first)
+        for case in cases.component_cases(self.config, self.batch):
+            if case.name not in known and case.kind != "optimizer":
+                yield case
+        yield whole
 
 
 class DrawnGradientDiagnosis(GradientDiagnosis):

@@ -186,7 +186,7 @@ def test_a_failing_draw_is_run_again_by_its_line():
 
 @pytest.mark.long(8)
 @pytest.mark.parametrize("wrong, draw, cause", [
-    ("GELU by tanh", "0:0", "gelu by tanh, not exact (forward,"),
+    ("GELU by tanh", "0:0", "gelu by tanh, not exact (feed_forward,"),
     ("β₁ of 0", "0:4", "not identified (training,")])
 def test_the_cause_of_a_failing_draw_is_named(wrong, draw, cause):
     usable("torch")
