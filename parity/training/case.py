@@ -230,13 +230,17 @@ def _arrays(training, number):
 def _same(one, two, target):
     """Whether two arrays hold the same numbers, in whatever order of axes.
 
-    Of targets, those that one side marks as to be ignored, all by one number,
-    may differ.
+    Of labels, those that one side marks as to be ignored may differ: all by
+    one number, that is below zero, or stands nowhere else.
     """
+    labels = target and one.dtype.kind in "iu" and two.dtype.kind in "iu"
     if one.dtype.kind not in "fiub" or two.dtype.kind not in "fiub":
         return True
     one, two = one.astype(np.float64), two.astype(np.float64)
     if np.allclose(np.sort(one), np.sort(two), rtol=1e-6, atol=1e-12):
         return True
     wrong = one != two
-    return target and any(len(set(each[wrong])) == 1 for each in (one, two))
+    return labels and any(
+        len(marks := set(each[wrong])) == 1 and (
+            min(marks) < 0 or wrong.sum() > 1
+            and not marks & {*each[~wrong]}) for each in (one, two))

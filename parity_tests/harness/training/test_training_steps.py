@@ -176,9 +176,18 @@ def changed(**more):
     return make
 
 
+def one_more(targets):
+    """Targets of which the first number is another."""
+    targets[0, 0] += 1
+    return targets
+
+
 @pytest.mark.parametrize("b, words", [
     (changed(batches=[tensors(each) for each in batches()][::-1]),
      "the same batches"),
+    (changed(batches=[(x, one_more(t)) for x, t in map(
+        tensors, batches())]),
+     "the targets of step 1 are not the same"),
     (changed(batches=[tensors(each) for each in batches(2)]),
      "2 steps of 2 batches"),
     (changed(loss=lambda y, t: (y - t)**2), "not a number"),
