@@ -6,7 +6,7 @@ them may be cut short, which its numbers show: that is refused.
 
 import numpy as np
 
-from parity_io.errors import InputError
+from parity_io.errors import InputError, plural
 from parity.matching.values import NEAR, far_apart
 from parity.tracing.trace import WHOLE
 
@@ -25,8 +25,10 @@ def unlike(a, b, names):
         InputError: one of two dumps has an array that is cut short, and is
             none of the model's outputs.
     """
-    made = []
+    parted, made = in_parts(a, b)
     for what, one, two in _unpaired(a, b, names):
+        if what.partition("/")[0] in parted:
+            continue
         words = (f"{what!r} is {[*one.shape]} in a and {[*two.shape]} in b")
         part = cut(one, two)
         if part and a.framework == b.framework == NAMED:
@@ -60,6 +62,58 @@ def cut(one, two):
                 return (f"{side}'s being the {word} {count} of {other}'s "
                         f"{whole.shape[axis]} along axis {axis}")
     return ""
+
+
+def in_parts(a, b):
+    """What one side runs in several calls, each on some places of what the
+    other runs at once, as with a cache.
+
+    Returns:
+        The paths of such steps, and sentences on them.
+    """
+    found: dict = {}
+    for side, whole, other in (("b", a, b), ("a", b, a)):
+        calls = _calls(other)
+        for path, (step, *more) in _calls(whole).items():
+            reads = [] if more or path == WHOLE else calls.get(path, [])
+            if split := len(reads) > 1 and _split(step, reads):
+                found.setdefault((side, split), []).append(path)
+    made = []
+    for (side, sizes), paths in found.items():
+        places = ", ".join(map(str, sizes[:4])) + ", …" * (len(sizes) > 4)
+        more = f"; {plural(len(paths) - 1, 'step')} more likewise" * (
+            len(paths) > 1)
+        made.append(f"{side} runs {paths[0]!r} in {len(sizes)} calls, of "
+                    f"{places} places, and {'ab'[side == 'a']} in one of "
+                    f"{sum(sizes)}{more}.")
+    if made:
+        made.append("Where that is a cache, parity invariance --way cache "
+                    "says which read is wrong, and why.")
+    return {path for paths in found.values() for path in paths}, made
+
+
+def _calls(trace):
+    """{path: the Steps of its calls, in order}."""
+    found: dict = {}
+    for step in trace.steps:
+        found.setdefault(step.path.partition("#")[0], []).append(step)
+    return found
+
+
+def _split(step, reads):
+    """How many places each of several calls has that together have a step's,
+    the first beginning as it does; or None."""
+    for name, array in step.outputs.items():
+        parts = [each.outputs.get(name) for each in reads]
+        if any(part is None or part.ndim != array.ndim for part in parts) or (
+                "the first" not in cut(array, parts[0])):
+            continue
+        axis = next(i for i, sizes in enumerate(zip(
+            array.shape, parts[0].shape)) if sizes[0] != sizes[1])
+        sizes = tuple(part.shape[axis] for part in parts)
+        if sum(sizes) == array.shape[axis]:
+            return sizes
+    return None
 
 
 def _unpaired(a, b, names):

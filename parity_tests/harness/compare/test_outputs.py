@@ -51,3 +51,31 @@ def test_a_transposed_output_is_told():
     assert comparison.verdict == MATCH
     assert comparison.sentence().endswith(
         "outputs, rearranged: output (b: transpose 1 0 2).")
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_model_that_one_side_calls_on_some_places_each(turned):
+    """It is asked for a cache elsewhere; the card says where."""
+    usable("torch")
+    import torch
+
+    class Reader(torch.nn.Module):
+        def __init__(self, *sizes):
+            super().__init__()
+            torch.manual_seed(0)
+            self.sizes, self.inner = sizes, torch.nn.Linear(6, 6)
+
+        def forward(self, x):
+            return torch.cat([self.inner(part).cumsum(1)
+                              for part in x.split(self.sizes, 1)], 1)
+    torch.manual_seed(3)
+    x = torch.randn(2, 8, 6).double()
+    traces = [trace(Reader(*sizes).double(), x) for sizes in ((8,), (5, 3))]
+    found = compare(*traces[::-1 if turned else 1])
+    side, other = "ab" if turned else "ba"
+    assert found.verdict == DIVERGENCE
+    assert found.notes[:2] == [
+        f"{side} runs 'inner' in 2 calls, of 5, 3 places, and {other} in one "
+        "of 8.",
+        "Where that is a cache, parity invariance --way cache says which "
+        "read is wrong, and why."]
