@@ -113,8 +113,9 @@ class Asker:
         bounds, outputs = [], []
 
         def run(recorder):
-            for output in self.answers(use, lambda: bounds.append(
-                    recorder.clock)):
+            for read, output in zip(use.reads, self.answers(
+                    use, lambda: bounds.append(recorder.clock))):
+                self.check_some(use, read, output)
                 outputs.append(output)
             bounds.append(recorder.clock)
             return outputs
@@ -152,6 +153,26 @@ class Asker:
                 self.model, arrays, read.start, read.stop, state)
             yield output
 
+    def check_some(self, use, read, output):
+        """Raise InputError where a function's output is not of a Read's
+        places, but of all: what it keeps then is not what was asked for."""
+        keeping, length = self.keeping, self.length(use)
+        if keeping.step is None:
+            return
+        whole = self.whole(use.arrays).step(WHOLE).outputs
+        for name, array in _alone(whole, arrays_of(
+                keeping.call.framework, output), read, length).items():
+            mine = whole.get(name)
+            if mine is None or mine.ndim < 2 or (
+                    mine.shape[1:] != array.shape[1:]) or not (
+                    mine.shape[1] == length > read.stop):
+                continue
+            lead = keeping.call.sequences[keeping.role].lead
+            here = ("place:place + 1", "places")[keeping.several]
+            raise InputError(
+                f"step gave the output of all {length} places for "
+                f"{_span(read)}; hand the model {lead}[:, {here}] alone.")
+
     def length(self, use):
         """How many places the tokens of a Use have."""
         lead = self.keeping.call.sequences[self.keeping.role].lead
@@ -181,8 +202,6 @@ class Asker:
                 mine = step.outputs.get(name)
                 if mine is None:
                     continue
-                if step.path == WHOLE and self.keeping.step:
-                    _check_some(mine, array, read, length)
                 both = at_places(mine, array, read.start, read.stop, length)
                 both = both and _of_rows(*both, rows)
                 if both is None:
@@ -384,15 +403,6 @@ def _alone(outputs, here, read, length):
     first = next((array for array in here.values() if is_float(array)
                   and array.ndim == outputs["output"].ndim), None)
     return {} if first is None else {"output": first}
-
-
-def _check_some(mine, array, read, length):
-    """Raise InputError where an output is not of some places, but of all."""
-    if mine.ndim > 1 and mine.shape == array.shape and (
-            mine.shape[1] == length > read.stop - read.start):
-        raise InputError(
-            f"step gave the output of all {length} places; let it read the "
-            "one token at its place.")
 
 
 def _together(asked):

@@ -17,8 +17,11 @@ def at_places(mine, other, start, stop, length):
         length: how many places there are.
 
     Returns:
-        Both arrays, of one shape but for rows; None if that is not known.
+        Both arrays, of one shape but for rows; None if that is not known. One
+        without an axis of places is of the last that is read.
     """
+    if mine.ndim == other.ndim + 1 and mine.shape[1] == length:
+        other, start = other[:, None], stop - 1
     if mine.ndim != other.ndim:
         return None
     for axis in range(mine.ndim):

@@ -165,9 +165,39 @@ def test_a_model_whose_cache_is_not_known():
     with pytest.raises(InputError, match="must return an output and the new"):
         cached(layer, torch.ones(2, 3, 3),
                      step=lambda model, place, state, x: model(x))
-    with pytest.raises(InputError, match="the output of all 3 places"):
+    with pytest.raises(InputError, match=r"of all 3 places for place 0; hand "
+                       r"the model input\[:, place:place \+ 1\] alone"):
         cached(layer, torch.ones(2, 3, 3),
                      step=lambda model, place, state, x: (model(x), None))
+
+
+def test_a_step_that_reads_on_from_all_tokens():
+    """It is refused at its first read, not where what it keeps overflows."""
+    import torch
+
+    class Counted(torch.nn.Module):
+        def forward(self, x, first=0):
+            if first:
+                raise IndexError("index out of range in self")
+            return x * 2
+
+    def step(model, place, state, x):
+        return model(x, state or 0), (state or 0) + x.shape[1]
+    with pytest.raises(InputError, match="of all 3 places for place 0"):
+        cached(Counted(), torch.ones(2, 3, 3), step=step)
+
+
+@pytest.mark.parametrize("place, verdict", [(-1, ROUNDING), (0, WRONG)])
+def test_an_answer_without_an_axis_of_places(place, verdict):
+    """It is of the last place, as logits from which a token is drawn."""
+    import torch
+    x = torch.from_numpy(np.random.default_rng(0).normal(size=(2, 4, 3)))
+    responses = parity.invariance(
+        torch.nn.Linear(3, 3).double(), x, ways=["chunks"],
+        step=lambda model, places, state, x: (
+            model(x[:, places])[:, place], None))
+    assert responses.verdict in (verdict, BITWISE)
+    assert not any(each.left_out for each in responses.responses)
 
 
 def by_one(model, place, state, source, target, source_mask, target_mask):
