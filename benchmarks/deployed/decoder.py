@@ -27,7 +27,7 @@ class KeptTokens:
                 store[:, :, first:first + new.shape[2]] = new  # @k_slot
             return [store.clone() for store in old]
         if old is not None:
-            keys, values = (torch.cat(pair, 2) for pair in zip(
+            keys, values = (torch.cat(pair, 2) for pair in zip(  # @k_layer
                 old, (keys, values)))
         self.kept[layer] = [keys, values]
         return keys, values
@@ -107,6 +107,7 @@ class CachedAttention(nn.Module):
             full[:, :mask.shape[1]] = mask.bool()
             if wrong == "m_padrow" and first:
                 full = full[:1].expand(b, -1)
+            # @m_pad
             seen = seen & full[:, None, None, here.clamp(max=end - 1)]
         scores = q @ k.mT / (W // H) ** 0.5
         if s["position"] == "alibi":

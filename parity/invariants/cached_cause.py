@@ -13,10 +13,11 @@ import time
 import numpy as np
 
 from parity_io.errors import InputError
-from parity.causes.deciding import Side
-from parity.invariants import shown_masks
+from parity.invariants import read_origins, shown_masks
 from parity.invariants.kept import NotAsked
-from parity.numerics.tolerances import model_limits
+from parity.invariants.places import only_seen
+from parity.invariants.read_programs import ReadPrograms, same
+from parity.invariants.uses import visible
 from parity.operations.align import moves
 from parity.operations.program import RESULT
 
@@ -47,64 +48,16 @@ def cause(asker, use, number, whole):
         return None
 
 
-def reading(model, run):
-    """A model of the same framework that calls ``run(model)``."""
-    from parity.tracing.trace import framework_of
-    framework = framework_of(model)
-    if framework == "torch":
-        import torch
-
-        class TorchReading(torch.nn.Module):
-            """One read."""
-
-            def __init__(self):
-                super().__init__()
-                self.model = model
-
-            def forward(self):
-                return run(self.model)
-        made = TorchReading()
-        made.training = model.training
-        return made
-    if framework == "jax":
-        from flax import nnx
-
-        class FlaxReading(nnx.Module):
-            """One read."""
-
-            def __init__(self):
-                self.model = model
-
-            def __call__(self):
-                return run(self.model)
-        return FlaxReading()
-    raise InputError(f"of {framework} modules alone are seen.")
-
-
-class ReadCause:
+class ReadCause(ReadPrograms):
     """Looks for the cause of one wrong read.
 
     Args:
-        asker: the Asker of the model.
-        use, number: the Use, and which of its Reads is wrong.
+        asker, use, number: as of ReadPrograms.
     """
 
     def __init__(self, asker, use, number):
-        self.asker, self.use, self.number = asker, use, number
-        self.read, self.keeping = use.reads[number], asker.keeping
-        self.length = asker.length(use)
+        super().__init__(asker, use, number)
         self.until = time.process_time() + SECONDS
-
-    @functools.cached_property
-    def whole(self):
-        """The Program of all tokens at once."""
-        return self.program_of(self.use.arrays)
-
-    def program_of(self, arrays):
-        """The Program of some arrays, all at once."""
-        model = self.asker.model
-        return Side(reading(model, lambda model: self.keeping.whole(
-            model, arrays)), (), {}).runner().run()
 
     def found(self):
         """The ProvedCause, or None."""
@@ -137,23 +90,56 @@ class ReadCause:
                     return dataclasses.replace(mask, place=told.place)
         return told
 
-    def prepare(self):
-        """Read what comes before, and the read as operations."""
-        keeping = self.keeping
-        with keeping.call.put_back():
-            *_, (arrays, state) = self.asker.answers(
-                self.use, until=self.number)
-        start, stop = self.read.start, self.read.stop
-        self.runner = Side(reading(
-            self.asker.model, lambda model: keeping.read(
-                model, arrays, start, stop, keeping.copied(state))[0]),
-            (), {}).runner()
-        self.part = self.runner.run()
+    def origin(self, cause, value):
+        """The WrongOperation behind a value that the whole has not, or None.
+
+        Args:
+            cause: in words.
+            value: its number.
+        """
+        if "too few places" in cause:
+            return read_origins.cut_from(self.before())
+        return read_origins.wrong_from(
+            read_origins.WholesNumbers(self.whole, self.length, same),
+            self.part, self.read, self.before(), value)
+
+    def lacking(self, origin):
+        """The line that made what the whole has at a WrongOperation, if the
+        read runs no such line; else ""."""
+        other = dict(self.pairs()).get(origin.operation)
+        run = {str(each.place) for each in self.part.operations}
+        makers = [] if other is None else map(
+            self.whole.maker, other.operands)
+        return next((str(each.place) for each in makers
+                     if each and str(each.place) not in run), "")
+
+    def named(self, origin):
+        """What a WrongOperation does, in words and a sentence; "" each where it
+        has no name."""
+        operation, program = origin.operation, origin.program
+        if program is not self.part or operation.name in (
+                "concatenate", "put"):
+            return "what is kept is not what was computed", ""
+        other = dict(self.pairs()).get(operation)
+        arrays = [program.values[each].array for each in operation.operands]
+        if other is None and operation.name in ("multiply", "divide"):
+            numbers = [array for array in arrays
+                       if array is not None and array.size == 1]
+            if len(numbers) == 1:
+                return (f"a scale that the whole has not: {operation.name} by "
+                        f"{float(numbers[0].reshape(())):g}"), ""
+        if other is None or operation.name != "take" or arrays[1] is None:
+            return "", ""
+        whole = self.whole.values[other.operands[1]]
+        part = whole.array[..., self.read.start:self.read.stop]
+        if part.ndim < arrays[1].ndim or whole.shape[-1] != self.length or (
+                part.shape[-1] != arrays[1].shape[-1]):
+            return "", ""
+        return self.positions(np.broadcast_to(arrays[1], part.shape), part,
+                              whole.number)
 
     def right(self, program):
         """Whether a run of the read answers what the whole does."""
-        from parity.invariants.places import only_seen
-        from parity.invariants.uses import visible
         seen = visible(self.keeping, self.use.arrays)
         rows = slice(None) if self.read.rows is None else list(self.read.rows)
         seen = seen[rows, self.read.start:self.read.stop]
@@ -195,57 +181,6 @@ class ReadCause:
         for line in [*dict.fromkeys([*before, *groups])][:LINES]:
             yield line, groups[line]
 
-    def pairs(self):
-        """Yield each operation of the read, and the whole's of the same line,
-        module and name; None where there is none."""
-        def keyed(program):
-            counts: dict = {}
-            for operation in program.operations:
-                key = (operation.module, str(operation.place),
-                       operation.native)
-                counts[key] = counts.get(key, 0) + 1
-                yield (*key, counts[key]), operation
-        others = dict(keyed(self.whole))
-        for key, operation in keyed(self.part):
-            yield operation, others.get(key)
-
-    def ways(self, mine, other):
-        """Yield what of the whole's array may stand in the read's place."""
-        if mine is None or other is None or mine.ndim != other.ndim:
-            return
-        read, made = self.read, [mine]
-        count = read.stop - read.start
-        if read.rows is not None and mine.ndim and other.shape[0] == len(
-                read.rows) and mine.shape[0] == self.rows:
-            made = [mine[list(read.rows)]]
-        for axis in range(mine.ndim):
-            size = other.shape[axis]
-            if made[0].shape[axis] == size:
-                continue
-            if made[0].shape[axis] != self.length:
-                return
-            spans = []
-            if size == count:
-                spans.append((read.start, read.stop))
-            if size == read.stop or size < read.stop and size != count:
-                spans.append((read.stop - size, read.stop))
-            if size > read.stop:
-                spans.append((0, read.stop))
-            made = [each[(slice(None),) * axis + (slice(*span),)]
-                    for each in made for span in spans]
-        for each in made:
-            if each.shape != other.shape:  # a static cache has room behind
-                filled = np.array(other)
-                filled[tuple(map(slice, each.shape))] = each
-                each = filled
-            yield each
-
-    @property
-    def rows(self):
-        """How many rows the whole has."""
-        return len(self.use.arrays[self.keeping.call.sequences[
-            self.keeping.role].lead])
-
     @functools.cached_property
     def fixed(self):
         """The numbers of the whole's values that no token changes."""
@@ -272,15 +207,33 @@ class ReadCause:
         for name in (self.mask, self.positions, self.dropped, self.kept):
             words, sentence = name(mine, array, number)
             if words:
-                return ProvedCause(words, place, [
-                    f"Cause: {words}. {sentence}".strip(), proof])
-        last = operation.number >= len(self.part.operations) - 1
-        return None if last else ProvedCause("", place, [proof])
+                break
+        origin = None if words.startswith("positions") else self.origin(
+            words, operation.results[group[0][1]])
+        if origin and not words:
+            words, sentence = self.named(origin)
+        if lacking := origin and self.lacking(origin):
+            place = lacking
+            sentence += f" The read does not run {place}."
+        elif origin and str(origin) != place:
+            place = str(origin)
+            sentence += f" It is made so at {place}."
+        if words:
+            return ProvedCause(words, place, [
+                f"Cause: {words}. {sentence.strip()}".strip(), proof])
+        if not sentence and operation.number >= len(
+                self.part.operations) - 1:
+            return None
+        return ProvedCause(
+            "", place, [*([sentence.strip()] if sentence else []), proof])
 
     def mask(self, mine, array, number):
         """Whether a query sees other keys than in the whole."""
+        padding = ~visible(self.keeping, self.use.arrays)
+        if self.read.rows is not None:
+            padding = padding[list(self.read.rows)]
         return shown_masks.difference(
-            mine, array, self.read.start, self.read.stop)
+            mine, array, self.read.start, self.read.stop, padding)
 
     def positions(self, mine, array, number):
         """Whether these are numbers of other places."""
@@ -353,7 +306,6 @@ class ReadCause:
     @functools.cached_property
     def pads(self):
         """How many places before the read are padding, by row."""
-        from parity.invariants.uses import visible
         return (~visible(self.keeping, self.use.arrays))[
             :, :self.read.start].sum(1)
 
@@ -422,19 +374,3 @@ def _range(places):
 def listed(array):
     """The first numbers of an array of integers."""
     return ", ".join(map(str, array.reshape(-1)[:6].tolist()))
-
-
-def same(one, other):
-    """Whether two arrays are the same within rounding."""
-    if one.shape != other.shape:
-        return False
-    if one.dtype.kind not in "fc" or other.dtype.kind not in "fc":
-        return np.array_equal(one, other)
-    limit = model_limits(other.dtype.name)[0]
-    one, other = one.astype(np.float64), other.astype(np.float64)
-    finite = np.isfinite(one) & np.isfinite(other)
-    if not np.array_equal(one[~finite], other[~finite], equal_nan=True):
-        return False
-    distance = np.abs(one[finite] - other[finite])
-    size = np.abs(one[finite]).max(initial=0)
-    return bool((distance <= limit * max(size, 1e-300)).all())

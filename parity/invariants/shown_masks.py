@@ -55,13 +55,14 @@ def _renormalised(mine, array, whole):
                            rtol=1e-4, atol=1e-6)
 
 
-def difference(mine, array, start, stop):
+def difference(mine, array, start, stop, padding=None):
     """What a read's mask has wrong: the cause in words, and a sentence.
 
     Args:
         mine: the read's [… c n].
         array: what the whole has there.
         start, stop: the places of the queries.
+        padding: bool [rows T], which places are; or None.
     """
     count = stop - start
     if mine.ndim < 2 or mine.shape[-2] != count or (
@@ -84,7 +85,7 @@ def difference(mine, array, start, stop):
             not _renormalised(mine, array, whole)):
         return "", ""
     whole, part = (each.reshape(-1, count, keys) for each in (whole, part))
-    shown = whole
+    shown, seen = whole, part
     rows = np.flatnonzero((whole != part).any((1, 2)))
     if not len(rows):
         return "", ""
@@ -102,6 +103,8 @@ def difference(mine, array, start, stop):
         return "the mask is another row's", (
             f"Of {len(shown)} masks {rows[0]} is {other} of the whole. "
             f"{sentence}")
+    if _pads_alone(shown, seen, padding, first):
+        return "the mask does not hide padding", sentence
     widths = _width(whole, query, key), _width(part, query, key)
     if widths[0] and widths[1] and widths[0] != widths[1]:
         off = abs(widths[0] - widths[1]) == 1
@@ -109,6 +112,15 @@ def difference(mine, array, start, stop):
                 f"It is {widths[1]} tokens with the cache and {widths[0]} "
                 f"in the whole. {sentence}")
     return "the mask is another", sentence
+
+
+def _pads_alone(whole, part, padding, first):
+    """Whether all that a read sees more than the whole is padding."""
+    if padding is None or len(whole) % len(padding):
+        return False
+    hidden = padding[:, None, first:first + whole.shape[-1]].repeat(
+        len(whole) // len(padding), 0)
+    return not (whole & ~part).any() and not (part & ~whole & ~hidden).any()
 
 
 def _alike(seen, mine, array, whole):

@@ -1,5 +1,7 @@
 """``parity.invariance`` with a cache, as people use one."""
 
+import re
+
 import pytest
 
 import parity
@@ -192,3 +194,19 @@ def test_a_mask_that_is_missing_beside_a_cache():
         ways=["chunks"]))
     assert "those behind them" in each.cause
     assert any(sentence.startswith("Cause: ") for sentence in each.known)
+
+
+@pytest.mark.parametrize("name, way, words", [
+    ("p_pad", "cached-left", "padding is counted as positions"),
+    ("m_pad", "cached-left", "the mask does not hide padding"),
+    ("m_chunk", "chunks", "see those behind them"),
+    ("k_lost", "tokens", "too few places"),
+    ("k_zero", "tokens", "is not what was computed"),
+    ("s_scale", "tokens", "a scale that the whole has not: divide by 2")])
+def test_the_line_that_makes_a_read_wrong(name, way, words):
+    """It may be long before the one that shows it, and in an earlier read."""
+    from benchmarks.deployed.caches import FAULTS, lines
+    from benchmarks.deployed.decoder import made
+    model, keywords = made(wrong=name, **FAULTS[name][0])
+    each = wrong(parity.invariance(model, ways=[way], **keywords))
+    assert words in each.cause and re.search(lines(name), each.source)
