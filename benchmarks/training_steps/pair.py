@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 #: The files with pairs, in the order of the table.
 TOPICS = ("torch_optimisers", "torch_losses", "torch_groups", "nnx_optax",
-          "keras_compiled", "across")
+          "keras_compiled", "across", "rewritten")
 
 
 PAIRS: dict = {}
