@@ -111,7 +111,12 @@ def cases():
              for position in ("learned", "rotary") for cache in (
                  "tuple", "window", "static")]
     ways += [{"mask": True}, {"mask": True, "position": "rotary"},
-             {"reorder": True}, {"mask": True, "cache": "static"}]
+             {"reorder": True}, {"mask": True, "cache": "static"},
+             {"mask": True, "position": "alibi"},
+             {"mask": True, "window": True},
+             {"position": "alibi", "window": True},
+             {"reorder": True, "position": "rotary"},
+             {"reorder": True, "window": True, "cache": "window"}]
     for s in ways:
         name = ", ".join(f"{key} {value}" for key, value in s.items())
         yield DeployedCase(KIND, name, functools.partial(ask, **s))

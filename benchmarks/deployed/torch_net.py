@@ -114,7 +114,8 @@ SOUND = {
     "causal, log": {"causal": 1, "log": True},
     "silu, nearest": {"activation": "silu", "resize": "nearest"},
     "tanh, pool": {"activation": "tanh", "pool": "pad"},
-    "causal, swap": {"causal": 1, "swap": True}}
+    "causal, swap": {"causal": 1, "swap": True},
+    "relu, log": {"activation": "relu", "log": True}}
 
 
 def net(**s):
