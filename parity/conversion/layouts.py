@@ -58,8 +58,13 @@ def parts(shape, count):
                    functools.partial(last_part, which, count), rest)
 
 
-def slices(shape, target):
-    """Yield (layout, cost, cut, shape) of what is cut out of one axis."""
+def slices(shape, target, number=None):
+    """Yield (layout, cost, cut, shape) of what is cut out of one axis.
+
+    Args:
+        number: which of many equal slices the name of the target says, such
+            as an expert's of all that stand one after another; or None.
+    """
     size = int(np.prod(target))
     for axis, length in enumerate(shape):
         if len(shape) != len(target):
@@ -71,7 +76,10 @@ def slices(shape, target):
         rest = (*shape[:axis], width, *shape[axis + 1:])
         starts = {0, length - width, *range(0, length - width + 1, width)}
         if len(starts) > 9:
-            continue
+            if number is None or length % width or (
+                    (number + 1) * width > length):
+                continue
+            starts = {number * width}
         for start in sorted(starts):
             suffix = len(shape) == 2 and length - width <= SPARE_ROWS and start
             yield (f"slice {start} {start + width} along {axis}",
@@ -97,8 +105,9 @@ def expert(shape, target, number):
         start = f"slice {i} {i + 1} along 0, reshape {words(rest)}"
         cost = 0.3 + 0.05 * (number is None) * i
         if math.prod(rest) == math.prod(target):
-            for layout in candidates(rest, target):
-                yield (start if layout == SAME else f"{start}, {layout}", cost)
+            for more, layout in enumerate(candidates(rest, target)):
+                yield (start if layout == SAME else f"{start}, {layout}",
+                       cost + 0.2 * more)
             continue
         for axis, length in enumerate(rest):
             half = (*rest[:axis], length // 2, *rest[axis + 1:])
@@ -110,9 +119,9 @@ def expert(shape, target, number):
                     (f"reshape {words(pairs)}, part {{}} of 2 along "
                      f"{axis + 1}, reshape {words(half)}", 0.3))):
                 part = f"{start}, {apart.format(which)}"
-                for layout in candidates(half, target):
+                for i, layout in enumerate(candidates(half, target)):
                     yield (part if layout == SAME else f"{part}, {layout}",
-                           cost + 0.1 * which + more)
+                           cost + 0.1 * which + more + 0.2 * i)
 
 
 def joins(arrays, target):

@@ -118,8 +118,14 @@ class Options:
     def _priced(self, option):
         """An option with its cost, as cheapest takes it."""
         main = self._main(option)
+        ranks = [self.arrays[source.entry.b].ndim for source in option]
+        mains = [source for source, rank in zip(option, ranks)
+                 if rank == max(ranks)]
+        unfit = sum(not any(fitting(source, each) for each in mains)
+                    for source in option if source not in mains)
         return Priced(
-            option, sum(source.cost for source in option), main.kind,
+            option, sum(source.cost for source in option) + UNFIT * unfit,
+            main.kind,
             marks(option), [source.kind for source in option],
             [self.arrays[source.entry.b].shape for source in option],
             main.parts, main.owners[0],

@@ -1,12 +1,17 @@
 """Sources whose features stand in another order: in pairs, or by heads."""
 
+import dataclasses
 import functools
 import itertools
 
 from parity.conversion.heads import (
     BLOCKS, GROUPS, head_layouts, packed_length, regrouped)
-from parity.conversion.weight_source import reordered
+from parity.conversion.weight_source import numberless, reordered
 from parity.conversion.options import Options
+
+
+#: So many ways to make modules of one name are tried.
+FAMILIES = 72
 
 
 class OrderedOptions(Options):
@@ -25,6 +30,8 @@ class OrderedOptions(Options):
         """
         some = [each for each in first if each.alive and len(
             each.options) > 1]
+        for each in itertools.islice(self.in_families(first), FAMILIES):
+            yield each, False
         for strict in (False,) if hidden else (True, False):
             choices = some if strict else first
             if choices and (reached or not strict):
@@ -39,6 +46,29 @@ class OrderedOptions(Options):
                 self.in_heads([*sure, *single]), most):
             yield {path: option for path, option in each.items()
                    if known.get(path) is not option}, True
+
+    def in_families(self, choices):
+        """Yield combinations in which all modules of one name but for its
+        numbers, such as experts, are made alike."""
+        families: dict = {}
+        for each in choices:
+            families.setdefault(numberless(each.path), []).append(each)
+        if len(families) == len(choices):
+            return
+        members: dict = {}
+        firsts = []
+        for first, *others in families.values():
+            ways = [{alike(option): option for option in reversed(
+                each.options)} for each in others]
+            options = [option for option in first.options
+                       if all(alike(option) in way for way in ways)]
+            firsts.append(dataclasses.replace(first, options=options))
+            members[first.path] = [*zip(others, ways)]
+        for combination in self.together(firsts):
+            yield combination | {
+                other.path: way[alike(option)]
+                for path, option in combination.items()
+                for other, way in members[path]}
 
     def in_pairs(self, choices):
         """Yield combinations in which two modules' features are reordered."""
@@ -134,6 +164,11 @@ class OrderedOptions(Options):
                         each, "__dict__", {}).values()
                         if type(value) is int}
         return found
+
+
+def alike(option):
+    """What an option has in common with those of other layers, and experts."""
+    return tuple(source.alike for source in option)
 
 
 def features(name, ndim, end):

@@ -120,13 +120,13 @@ class SourceIndex:
     def _single(self, b, near, wide):
         """Of one parameter of A, whole or a part of it."""
         target = self.b.names[b].shape
-        size = int(np.prod(target))
+        size, number = int(np.prod(target)), number_of(b)
         for name, cost in self._likely(b, near, wide):
             shape = self.a.names[name].shape
             count, whole = divmod(int(np.prod(shape)), max(size, 1))
             taken = [("", 0, None, shape)] if count == 1 and not whole else [
                 *(parts(shape, count) if not whole and count in PACKED
-                  else ()), *slices(shape, target)]
+                  else ()), *slices(shape, target, number)]
             for part, more, cut, rest in taken:
                 for i, layout in enumerate(candidates(rest, target)):
                     both = then(part or SAME, layout)
@@ -138,8 +138,7 @@ class SourceIndex:
     def _experts(self, b, near, wide):
         """Of one expert out of an array of all."""
         target = self.b.names[b].shape
-        numbers = [int(each) for each in re.findall("[0-9]+", b)]
-        number = numbers[-1] if numbers else None
+        number = number_of(b)
         for name, cost in self._likely(b, near, wide):
             for layout, more in expert(
                     self.a.names[name].shape, target, number):
@@ -247,3 +246,9 @@ class SourceIndex:
                         cost + more + self._layout_cost(
                             names[0], b, pieces[0], 0), owners,
                         kind_of(pieces[0]), cuts=cuts)
+
+
+def number_of(name):
+    """The last number in a name, as of an expert; None where there is none."""
+    numbers = re.findall("[0-9]+", name)
+    return int(numbers[-1]) if numbers else None

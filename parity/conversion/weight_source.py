@@ -42,7 +42,7 @@ class WeightSource:
     def alike(self):
         """What it has in common with those of other layers, and experts."""
         entry = self.entry
-        return (*((numberless(piece.a), own_slice(piece.layout, entry.b))
+        return (*((of_any_layer(piece.a), own_slice(piece.layout, entry.b))
                   for piece in entry.pieces), entry.join, entry.then)
 
     @functools.cached_property
@@ -52,20 +52,24 @@ class WeightSource:
 
     @functools.cached_property
     def parts(self):
-        """Which part of each piece is taken: "1 of 3", "24 36"; of gates and
-        of a sum the whole."""
+        """Which part of each piece is taken: "1 of 3", "24 36", "1 of 2,
+        every" where parts are interleaved; of gates and of a sum the whole."""
         if self.gates or self.entry.join == SUM:
             return [[]]
-        return [[" ".join(text.split()[1:4 if text.startswith("part") else 3])
-                 for text in piece.layout.split(", ")
-                 if text.startswith(("part", "slice"))]
-                for piece in self.entry.pieces]
+        return [cuts_of(piece.layout) for piece in self.entry.pieces]
 
 
 @functools.cache
 def numberless(name):
     """A name without its numbers, as in all layers."""
     return re.sub("[0-9]+", "#", name)
+
+
+@functools.cache
+def of_any_layer(name):
+    """A name without the numbers of what it is in: w1 and w2 are two."""
+    inside, dot, own = name.rpartition(".")
+    return numberless(inside) + dot + own
 
 
 @functools.cache
@@ -78,6 +82,22 @@ def own_slice(layout, name):
         start, stop = map(int, match.groups())
         return "slice #" if start == number * (stop - start) else match[0]
     return re.sub(r"slice (\d+) (\d+)", placeless, layout, count=1)
+
+
+@functools.cache
+def cuts_of(layout):
+    """What a layout takes of an array: each slice and part, and whether parts
+    are interleaved, for which one axis is cut into two before."""
+    texts, found = layout.split(", "), []
+    for i, text in enumerate(texts):
+        if text.startswith("slice"):
+            found.append(" ".join(text.split()[1:3]))
+        elif text.startswith("part"):
+            _, which, _, count, *_ = text.split()
+            every = i > 1 and all(
+                each.startswith("reshape") for each in texts[i - 2:i])
+            found.append(f"{which} of {count}" + ", every" * every)
+    return found
 
 
 def part_of(layout):

@@ -161,3 +161,83 @@ def test_gates(kind, tmp_path):
         assert len(takes["bias"]) == 6
     else:
         assert found.mapping.entries[-1].join == "sum"
+
+
+class Interleaved(nn.Module):
+    """GPT-OSS' experts: gate and up beside each other, with biases; packed or
+    each by itself."""
+
+    def __init__(self, packed):
+        super().__init__()
+        self.router = nn.Linear(8, 4)
+        if packed:
+            self.gate_up_proj = nn.Parameter(torch.randn(4, 8, 12))
+            self.gate_up_proj_bias = nn.Parameter(torch.randn(4, 12))
+            self.down_proj = nn.Parameter(torch.randn(4, 6, 8))
+            self.down_proj_bias = nn.Parameter(torch.randn(4, 8))
+        else:
+            self.experts = nn.ModuleList(nn.ModuleDict({
+                "gate_proj": nn.Linear(8, 6), "up_proj": nn.Linear(8, 6),
+                "down_proj": nn.Linear(6, 8)}) for _ in range(4))
+
+    def one(self, x, i):
+        if hasattr(self, "experts"):
+            each = self.experts[i]
+            gate, up, down = (each[name] for name in (
+                "gate_proj", "up_proj", "down_proj"))
+            return down(self.gated(gate(x), up(x)))
+        both = x @ self.gate_up_proj[i] + self.gate_up_proj_bias[i]
+        return self.gated(both[..., ::2], both[..., 1::2]
+                          ) @ self.down_proj[i] + self.down_proj_bias[i]
+
+    def gated(self, gate, up):
+        gate = gate.clamp(max=7.0)
+        return (up.clamp(-7.0, 7.0) + 1) * gate * torch.sigmoid(gate * 1.702)
+
+    def forward(self, x):
+        values, chosen = self.router(x).topk(2, -1)
+        weights = torch.zeros_like(self.router(x)).scatter(
+            -1, chosen, values.softmax(-1))
+        return sum(weights[..., i:i + 1] * self.one(x, i) for i in range(4))
+
+
+class Flattened(nn.Module):
+    """DBRX's experts: all rows of all one after another; or each by itself."""
+
+    def __init__(self, packed):
+        super().__init__()
+        self.router = nn.Linear(8, 12, bias=False)
+        if packed:
+            self.w1, self.v1, self.w2 = (nn.Parameter(
+                torch.randn(12 * 6, 8)) for _ in range(3))
+        else:
+            self.experts = nn.ModuleList(OneExpert() for _ in range(12))
+
+    def one(self, x, i):
+        if hasattr(self, "experts"):
+            return self.experts[i](x)
+        w1, v1, w2 = (each.view(12, 6, 8)[i]
+                      for each in (self.w1, self.v1, self.w2))
+        return (nn.functional.silu(x @ w1.T) * (x @ v1.T)) @ w2
+
+    def forward(self, x):
+        weights = self.router(x).softmax(-1)
+        return sum(weights[..., i:i + 1] * self.one(x, i) for i in range(12))
+
+
+def test_experts_whose_gate_and_up_are_interleaved(tmp_path):
+    found = mapped(Interleaved(True), Interleaved(False), tmp_path)
+    assert found.complete and found.error < 1e-14
+    takes = {entry.b: entry.pieces[0] for entry in found.mapping.entries}
+    assert takes["experts.3.up_proj.bias"] == Slice(
+        "gate_up_proj_bias", "slice 3 4 along 0, reshape 12, reshape 6 2, "
+        "part 2 of 2 along 1, reshape 6")
+
+
+def test_experts_that_are_flattened(tmp_path):
+    found = mapped(Flattened(True), Flattened(False), tmp_path)
+    assert found.complete and found.error < 1e-14
+    takes = {entry.b: entry.pieces[0] for entry in found.mapping.entries}
+    assert takes["experts.10.up.weight"] == Slice("v1", "slice 60 66 along 0")
+    assert takes["experts.10.down.weight"] == Slice(
+        "w2", "slice 60 66 along 0, transpose 1 0")
