@@ -123,15 +123,32 @@ def _every(array, shape):
         yield array.reshape(shape)
     if max(len(lean), len(goal)) > AXES:
         return
-    array = array.reshape(lean)
+    array, made = array.reshape(lean), False
     for order in itertools.permutations(range(len(goal))):
         finer = [goal[i] for i in order]
         if _divides(lean, finer):
-            back = np.argsort(order)
+            made, back = True, np.argsort(order)
             yield array.reshape(finer).transpose(back).reshape(shape)
     for order in itertools.permutations(range(len(lean))):
         if _divides(goal, [lean[i] for i in order]):
+            made = True
             yield array.transpose(order).reshape(shape)
+    for one, two in () if made else itertools.product(
+            _parted(lean, goal), _parted(goal, lean)):
+        if sorted(one) == sorted(two) and len(one) <= AXES:
+            for order in itertools.permutations(range(len(one))):
+                if [one[i] for i in order] == two:
+                    yield array.reshape(one).transpose(order).reshape(shape)
+
+
+def _parted(shape, other):
+    """Yield a shape with one axis in two: what it shares with another's, and
+    the rest, such as heads that were joined with the batch."""
+    for i, size in enumerate(shape):
+        for part in sorted({math.gcd(size, each) for each in other}):
+            if 1 < part < size:
+                for two in ((part, size // part), (size // part, part)):
+                    yield [*shape[:i], *two, *shape[i + 1:]]
 
 
 def _divides(coarse, fine):

@@ -20,6 +20,14 @@ def test_the_most_alike_layout_comes_first(made):
     assert np.array_equal(first, ARRAY)
 
 
+def test_heads_joined_with_the_batch_are_found_under_another_joint():
+    scores = np.random.default_rng(6).normal(size=(2, 4, 3, 5))
+    joined = scores.reshape(8, 3, 5)
+    other = scores.transpose(1, 0, 2, 3).reshape(4, 6, 5)
+    assert np.array_equal(relaid(joined, other)[0], other)
+    assert np.array_equal(relaid(other, joined)[0], joined)
+
+
 def test_a_square_one_is_laid_as_what_it_is_held_against():
     square = ARRAY.reshape(-1)[:16].reshape(4, 4)
     for like in square, square.T:
