@@ -147,6 +147,9 @@ def _more(this, side, steps, words):
         value = getattr(this, side).values[joined]
         if value.kind == PARAMETER and len(value.shape) < 2:
             return "bias", words
+        if (step := _step(this, side, steps)) in ("norm", "softmax"):
+            return "summand", words  # it is what is added, not the sum
+        return step, words
     elif joined is not None and _is_mask(this, side, joined):
         return "mask", words
     return _step(this, side, steps), words

@@ -262,7 +262,7 @@ def of_sum(skeleton, operation):
         return "bias"
     if len(roots) == 2 and values[0].signature.size == (
             values[1].signature.size) and any(
-            two in skeleton.after({one})
+            one != two and two in skeleton.after({one})
             for one, two in (roots, reversed(roots))):
         return "residual connection"
     return "summand"

@@ -154,3 +154,18 @@ def test_what_is_added_is_what_the_run_gave(function):
     for number, ways in more.equals.items():
         assert number < values or number in more.added
         assert all(number in more.operations[each].results for each in ways)
+
+
+def test_a_value_added_to_itself_is_no_residual_connection():
+    each, = told(lambda x: np.tanh(np.sin(x) @ END), lambda x: np.tanh(
+        (np.sin(x) + np.sin(x)) @ END), 10)
+    assert (each.cause, each.in_a) == ("summand", "none")
+
+
+def test_squares_that_are_added_are_no_norm():
+    def distances(x, book):
+        own = (x ** 2).sum(-1, keepdims=True) - 2 * x @ book
+        return own + (np.asarray(x[0, :1] @ book) ** 2).sum(0)
+    each, = told(lambda x: np.tanh(distances(x, END)), lambda x: np.tanh(
+        (x ** 2).sum(-1, keepdims=True) - 2 * x @ END), 99)
+    assert (each.cause, each.in_b) == ("summand", "none")
