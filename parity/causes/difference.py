@@ -19,7 +19,7 @@ class FaultOfPrograms:
     """A ShownFault with the programs that it is of.
 
     Args:
-        found: a ShownFault of parity.operations.search.
+        found: a ShownFault of parity.operations.found.
 
     Attributes:
         trial: what differs, an operand that one side makes a step of as that

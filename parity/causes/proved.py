@@ -31,7 +31,7 @@ def explanations(outcome, built=None, idle=None, made=None):
     """An Explanation of each difference that a search found.
 
     Args:
-        outcome: a SearchOutcome of parity.operations.search.
+        outcome: a SearchOutcome of parity.operations.found.
         idle: a function of a path, which returns the line at which b's module
             of that path begins, or is made if it is a framework's own; or "".
         built: "a" and "b" -> a function of a module's path and a number,

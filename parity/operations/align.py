@@ -42,14 +42,18 @@ class Alignment:
         self.in_a, self.in_b = {}, {}
         self._tables = {"a": _tables(a)}
         self._ordered = a.kept.setdefault("ordered", {})
+        known = a.kept.setdefault(("found", near), {})
         for value in b.values:
-            numbers = self._found("a", value.signature)
-            if not value.signature.telling:
-                numbers = [number for number in numbers
-                           if self.ordered(a.values[number], value)]
-            if numbers:
-                self.in_a[value.number] = numbers
-                for number in numbers:
+            of = value.signature
+            key = of.digest, of.size, of.kind, (
+                () if of.telling else value.shape), value.array is None
+            if key not in known:
+                known[key] = [
+                    number for number in self._found("a", of)
+                    if of.telling or self.ordered(a.values[number], value)]
+            if known[key]:
+                self.in_a[value.number] = known[key]
+                for number in known[key]:
                     self.in_b.setdefault(number, []).append(value.number)
 
     def _found(self, side, signature):

@@ -14,6 +14,7 @@ import numpy as np
 
 from parity_io.errors import InputError
 from parity.operations.frames import Frames
+from parity.operations.jax_again import JaxAgain
 from parity.operations.jax_dispatch import (
     carried_out, file_of, handled_by, lines_of, literal, opened,
     sixty_four_bits, undisturbed)
@@ -34,6 +35,9 @@ DRAWS = "/jax/_src/random/"
 
 #: Instead of what a plain run drew: there was none.
 NONE = ()
+
+#: What is not done anew by itself.
+FOREIGN = OPAQUE | RANDOM | DRAWN
 
 
 def is_draw(jaxpr):
@@ -160,6 +164,8 @@ class JaxRecording(JaxValues):
         operands = tuple(self.number(each) for each in asked.operands)
         number = len(self.program.operations)
         given = asked.operands
+        again = None if drawn or primitive.name in FOREIGN else JaxAgain(
+            primitive, given, params, asked.restore)
         for i, each in enumerate(given):
             if (OPERAND, number, i) in self.edits:
                 given = [*given[:i], put(self.edits[OPERAND, number, i], each),
@@ -185,7 +191,7 @@ class JaxRecording(JaxValues):
             self.know(result, made[-1])
         self.program.operations.append(Operation(
             number, asked.name, primitive.name, operands, asked.settings,
-            tuple(made), place, module))
+            tuple(made), place, module, again))
         return results
 
     def carried(self, primitive, args, params, dtypes):

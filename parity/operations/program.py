@@ -109,6 +109,8 @@ class Operation:
             framework's own, where there is one.
         module: the path of the innermost module that it is inside, as a Trace
             names it; "" where that is not known.
+        again: arrays of operands -> a list of arrays, what it gives of them;
+            None where it cannot be done anew by itself.
     """
 
     number: int
@@ -119,6 +121,7 @@ class Operation:
     results: tuple
     place: Place = Place()
     module: str = ""
+    again: Callable | None = dataclasses.field(default=None, repr=False)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,29 +5,28 @@ of them; where it does not, such as of one that NumPy lacks, nothing that
 follows from it can be edited.
 """
 
+import contextlib
 import dataclasses
 import itertools
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from parity_io.errors import InputError
+from parity.operations.align import is_view
 from parity.operations.layouts import distance
-from parity.operations.program import LEAF, OPERAND, RESULT
+from parity.operations.program import LEAF, OPERAND, RESULT, Value
 from parity.operations.signature import signature
 
 #: How far NumPy's result of stored operands is from the stored one at most.
 NEAR = 1e-10
 
 #: Name in the vocabulary -> a function of arrays, number by number.
-PLAIN = {name: getattr(np, name) for name in (
-    "negative", "exp", "expm1", "log", "log1p", "sqrt", "abs", "sign", "sin",
-    "cos", "tan", "tanh", "floor", "ceil", "logical_not", "isfinite", "isnan",
-    "reciprocal", "conjugate", "real", "imag", "add", "subtract", "multiply",
-    "divide", "power", "maximum", "minimum", "remainder", "floor_divide",
-    "arctan2", "equal", "not_equal", "less", "less_equal", "greater",
-    "greater_equal", "logical_and", "logical_or", "logical_xor", "where",
-    "bitwise_and", "bitwise_or", "bitwise_xor", "clip")} | {
+PLAIN: dict[str, Callable] = {
+    name: function for name, function in vars(np).items()
+    if isinstance(function, np.ufunc) and not function.signature} | {
+    "real": np.real, "imag": np.imag, "where": np.where, "clip": np.clip,
     "round": np.rint, "rsqrt": lambda x: 1 / np.sqrt(x),
     "erf": np.vectorize(math.erf, otypes="d"),
     "erfc": np.vectorize(math.erfc, otypes="d"),
@@ -41,83 +40,120 @@ REDUCED = {"sum", "mean", "max", "min", "prod", "any", "all", "argmax",
            "argmin", "cumsum", "cumprod"}
 
 
-def replayed(program, edits, checked):
+def replayed(program, edits, checked, had=None):
     """A Program as it would be under edits.
 
     Args:
         program: a Program with all arrays.
         edits: as of ``program.Runner.run``.
         checked: {number of an operation: its way}, kept between calls.
+        had: those of the edits under which the Program was run.
 
     Raises:
         InputError: NumPy does not do what the run did.
     """
-    given = {name: array for (what, name, *_), array in edits.items()
-             if what == LEAF}
-    changed = {value.number: _as(array, value) for value in program.values
-               for array in [given.get(value.name)]
-               if value.name and array is not None}
+    had, changed, by_operation = had or {}, {}, {}
 
-    def array_of(number):
-        return changed[number] if number in changed else (
-            program.values[number].array)
+    def put(number, array, source=None):
+        value = program.values[number]
+        array = _as(array, value)
+        of = signature(array, value.signature, source)
+        if of is not value.signature:  # else what follows is as it was
+            changed[number] = Value(
+                number, value.kind, value.name, value.shape, value.dtype,
+                array, of, value.made_by)
 
+    leaves = {}
+    for edit, array in edits.items():
+        what, which, *slot = edit
+        new = had.get(edit) is not array
+        if what != LEAF:
+            by_operation.setdefault(which, {})[what, slot[0]] = array, new
+        elif new:
+            leaves[which] = array
+    for value in program.values if leaves else ():
+        if value.name in leaves and value.made_by is None:
+            put(value.number, leaves[value.name])
     with np.errstate(all="ignore"):
         for operation in program.operations:
-            number = operation.number
-            asked = {slot: edits[OPERAND, number, slot] for slot in range(
-                len(operation.operands)) if (OPERAND, number, slot) in edits}
-            if asked or any(each in changed for each in operation.operands):
-                arrays = [_as(asked[slot], program.values[each])
-                          if slot in asked else array_of(each)
-                          for slot, each in enumerate(operation.operands)]
-                changed |= zip(operation.results, _made(
-                    program, operation, arrays, checked))
-            for slot, result in enumerate(operation.results):
-                if (RESULT, number, slot) in edits:
-                    changed[result] = _as(
-                        edits[RESULT, number, slot], program.values[result])
-    values = [dataclasses.replace(
-        value, array=changed[value.number],
-        signature=signature(changed[value.number], value.signature))
-        if value.number in changed else value for value in program.values]
-    return dataclasses.replace(program, values=values)
+            mine = by_operation.get(operation.number, {})
+            if not mine and changed.keys().isdisjoint(operation.operands):
+                continue
+            given = {slot: mine[RESULT, slot] for slot in range(
+                len(operation.results)) if (RESULT, slot) in mine}
+            if len(given) < len(operation.results) and (any(
+                    new for (what, _), (_, new) in mine.items()
+                    if what == OPERAND) or any(
+                    each in changed for each in operation.operands)):
+                arrays = [
+                    _as(mine[OPERAND, slot][0], program.values[each])
+                    if (OPERAND, slot) in mine
+                    else changed.get(each, program.values[each]).array
+                    for slot, each in enumerate(operation.operands)]
+                made = _made(program, operation, arrays, checked, had)
+                source = changed.get(operation.operands[0]) if is_view(
+                    operation) else None
+                for slot, (result, array) in enumerate(zip(
+                        operation.results, made)):
+                    if slot not in given:
+                        put(result, array, source and source.signature)
+            for slot, (array, new) in given.items():
+                if new:
+                    put(operation.results[slot], array)
+    return dataclasses.replace(program, values=[
+        changed.get(value.number, value) for value in program.values])
 
 
 def _as(array, value):
     """An array in the shape and dtype of a Value's."""
-    return np.array(np.broadcast_to(array, value.array.shape),
-                    value.array.dtype)
+    array = np.asarray(array, value.array.dtype)
+    return array if array.shape == value.array.shape else np.array(
+        np.broadcast_to(array, value.array.shape))
 
 
-def _made(program, operation, arrays, checked):
+def _made(program, operation, arrays, checked, had):
     """What an operation makes of other operands: an array a result."""
+    number = operation.number
     results = [program.values[each] for each in operation.results]
-    if operation.number not in checked:
-        checked[operation.number] = _way(program, operation, results)
-    way = checked[operation.number]
+    if number not in checked:
+        if any((RESULT, number, slot) in had for slot in range(len(results))):
+            raise InputError(
+                f"what {operation.native} at {operation.place} gives is not "
+                "known.")
+        checked[number] = _way(operation, [
+            _as(had[OPERAND, number, slot], program.values[each])
+            if (OPERAND, number, slot) in had else program.values[each].array
+            for slot, each in enumerate(operation.operands)], results)
+    way = checked[number]
     if way is None:
         raise InputError(
             f"{operation.native} at {operation.place} is not computed anew.")
-    return [_as(array.reshape(value.shape) if array.size == value.array.size
-                else array, value)
-            for array, value in zip(way(arrays), results)]
+    try:
+        made = way(arrays)
+    except Exception as error:  # NumPy's, or a framework's own
+        raise InputError(
+            f"{operation.native} at {operation.place} does not take what an "
+            "edit gives it.") from error
+    if any(np.size(array) != value.signature.size
+           for array, value in zip(made, results)):
+        raise InputError(f"{operation.native} at {operation.place} gives "
+                         "another number of numbers.")
+    return [_as(np.reshape(array, value.shape), value)
+            for array, value in zip(made, results)]
 
 
-def _way(program, operation, results):
+def _way(operation, arrays, results):
     """The first function of arrays that gives an operation's own results of
     its own operands, or None."""
-    arrays = [program.values[each].array for each in operation.operands]
-    for way in ways_of(operation, results):
-        try:
+    for way in (*ways_of(operation, results),
+                *filter(None, [operation.again])):
+        with contextlib.suppress(Exception):  # it is not this one
             made = way(arrays)
             if len(made) == len(results) and all(
                     np.size(one) == two.array.size and distance(
                         np.reshape(one, two.shape), two.array) <= NEAR
                     for one, two in zip(made, results)):
                 return way
-        except (ValueError, IndexError, TypeError, KeyError):
-            continue
     return None
 
 

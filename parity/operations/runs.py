@@ -1,14 +1,17 @@
 """Running b under edits, as often and as long as is allowed."""
 
+import contextlib
 import time
 
+from parity_io.errors import InputError
 from parity.operations.align import Alignment
 from parity.operations.program import MADE
+from parity.operations.replay import replayed
 from parity.operations.skeleton import Skeleton
 
 #: So often b is run at most, and for so many seconds of the processor, so that
 #: what else a machine does changes no answer.
-RUNS, SECONDS = 150, 30.0
+RUNS, SECONDS = 1000, 30.0
 
 
 class Runs:
@@ -20,14 +23,17 @@ class Runs:
         near: as of Alignment.
         edits: of b that are no difference, such as tables in float32.
         runs, seconds: how often, and for how long, b is run at most.
+        numpy: as of Replays.
 
     Attributes:
         edits: those that are in force.
         found: every ShownFault so far.
     """
 
-    def __init__(self, a, run, near, edits=None, runs=RUNS, seconds=SECONDS):
-        self.a, self._run, self.near = a, run, near
+    def __init__(self, a, run, near, edits=None, runs=RUNS, seconds=SECONDS,
+                 numpy=True):
+        self.a, self.near = a, near
+        self.replays = Replays(run, numpy)
         self.most, self.until = runs, time.process_time() + seconds
         self.one = Skeleton(a)
         self.runs, self.edits = 0, dict(edits or {})
@@ -37,12 +43,18 @@ class Runs:
         """How b is aligned with a under some edits; None if it then fails."""
         self.runs += 1
         try:
-            program = self._run(edits)
+            program = self.replays(edits)
         except Exception:  # a foreign model, given what it never has
             if not self.found and edits == self.edits:
                 raise
             return None
         return Alignment(self.a, program, self.near, ends)
+
+    def run(self, edits):
+        """How b, run itself, is aligned with a under some edits."""
+        self.runs += 1
+        return Alignment(self.a, self.replays.keep(
+            edits, self.replays.run(edits)), self.near)
 
     @property
     def spent(self):
@@ -56,6 +68,35 @@ class Runs:
         then = self.aligned(self.edits | together(group), [pair])
         return bool(then) and pair[1] < len(then.b.values) and (
             not then.different)
+
+
+class Replays:
+    """b's Program under edits: what follows from them is computed anew with
+    NumPy, which is many times quicker, and where NumPy does not do what b did,
+    b is run.
+
+    Args:
+        run: edits -> b's Program, with all arrays.
+        numpy: whether anything is computed with NumPy.
+    """
+
+    def __init__(self, run, numpy=True):
+        self.run, self.numpy, self.checked = run, numpy, {}
+        self.states = []  # (edits, b's Program under them)
+
+    def __call__(self, edits):
+        """b's Program under edits."""
+        for had, program in reversed(self.states if self.numpy else ()):
+            if had.keys() <= edits.keys():
+                with contextlib.suppress(InputError):
+                    return replayed(program, edits, self.checked, had)
+                break
+        return self.run(edits)
+
+    def keep(self, edits, program):
+        """Take a Program from which others are computed; it is returned."""
+        self.states.append((dict(edits), program))
+        return program
 
 
 def together(group):

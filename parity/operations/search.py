@@ -1,25 +1,27 @@
 """What differs between two programs, found and proved by running one.
 
-b is run with one Trial after another applied. One is true if then the outputs
-are a's, or values behind it that a had and b had not are the same. What is
-left is looked into again, so that several faults are told one by one. In the
-end each that is not needed for the outputs to agree is dropped.
+One Trial after another is applied to b. One is true if then the outputs are
+a's, or values behind it that a had and b had not are the same. What is left is
+looked into again, so that several faults are told one by one. In the end each
+that is not needed for the outputs to agree is dropped, and b itself is run with
+what is left: until then what follows from a Trial is computed anew alone.
 """
 
 import dataclasses
 import itertools
 import time
 
-from parity.operations.align import Alignment, moves
+from parity.operations.align import moves
 from parity.operations.equivalents import with_equivalents
-from parity.operations.layouts import relaid
+from parity.operations.found import (
+    SearchOutcome, ShownFault, as_computed, as_whole, stands)
 from parity.operations.narrowing import Narrowing
-from parity.operations.program import LEAF, MADE, OPERAND, RESULT
+from parity.operations.program import LEAF, OPERAND
 from parity.operations.repeats import Repeats
-from parity.operations.runs import broken, size
+from parity.operations.runs import broken, size, together
 from parity.operations.skeleton import Skeleton
 from parity.operations.trial import (
-    ARRAY, COMPUTED, EXTRA, MISSING, ORDER, OTHER, PACKED, SCALAR, Trial)
+    ARRAY, COMPUTED, ORDER, OTHER, PACKED, SCALAR)
 from parity.operations.trials import Trials
 
 #: Of so many values that are lost, two are tried at once.
@@ -30,78 +32,25 @@ JOINED = 8
 FIRST = 10.0
 
 
-@dataclasses.dataclass
-class ShownFault:
-    """A difference that is shown by running b without it.
-
-    Attributes:
-        trial: what it is.
-        also: further Trials that are the same at other places.
-        before, after: the state of b in which it was found, and with it, an
-            Alignment each.
-        ends: whether with it, and those before it, all outputs are a's.
-        alone: whether only what its own operation gives is a's then: of what
-            is given to it that shows nothing yet.
-    """
-
-    trial: Trial
-    before: Alignment
-    after: Alignment
-    also: list = dataclasses.field(default_factory=list)
-    ends: bool = False
-    alone: bool = False
-
-    @property
-    def trials(self):
-        """The first and all like it."""
-        return [self.trial, *self.also]
-
-
-@dataclasses.dataclass
-class SearchOutcome:
-    """What a search found.
-
-    Attributes:
-        found: every ShownFault, in order.
-        first: the Alignment of the two as they are.
-        last: that of a and b with all that was found applied.
-        runs, seconds: how often b was run, and how long it took.
-    """
-
-    found: list
-    first: Alignment
-    last: Alignment
-    runs: int = 0
-    seconds: float = 0.0
-
-    @property
-    def corrected(self):
-        """Whether the outputs are a's once all that was found is applied."""
-        return not self.last.different
-
-    @property
-    def told(self):
-        """How much was found that is computed otherwise, in no step alone, and
-        how much in all."""
-        return (sum(each.trial.kind == COMPUTED for each in self.found),
-                len(self.found))
-
-
 def find_faults(a, run, near, edits=None, **limits):
     """The SearchOutcome of two programs: of a as it ran, or of a in the ways
     that other programs are cut too.
 
     Those are asked where b's outputs are not a's at first, or where more is
-    told than one step of one program, which it may be there. At first it seeks
+    told than one step of one program, which it may be there; what they say is
+    taken where it is no more, and more in single steps. At first it seeks
     for FIRST seconds at most. The arguments are those of Runs.
     """
     outcome = FaultSearch(
         a, run, near, edits, **{"seconds": FIRST, **limits}).find()
     if outcome.corrected and outcome.told == (0, 1):
         return outcome
-    again = FaultSearch(with_equivalents(a), run, near, edits, **limits).find()
-    better = again.corrected and (
-        not outcome.corrected or again.told < outcome.told)
+    others = with_equivalents(a)
+    if others is a:
+        return outcome
+    again = FaultSearch(others, run, near, edits, **limits).find()
+    better = again.corrected and (not outcome.corrected or (
+        again.told < outcome.told and again.told[1] <= outcome.told[1]))
     return again if better or not outcome.found else outcome
 
 
@@ -110,15 +59,30 @@ class FaultSearch(Narrowing, Repeats):
 
     def find(self):
         """The SearchOutcome."""
-        began = time.perf_counter()
-        first = now = self.aligned(self.edits)
+        began, given = time.perf_counter(), dict(self.edits)
+        first = now = self.run(given)
         while now.different and (step := self.step(now)):
             now = step
+            self.replays.keep(self.edits, now.b)
         now = self.needed(now, first)
+        if self.found and not self.proves(now):
+            return FaultSearch(
+                self.a, self.replays.run, self.near, given, self.most,
+                self.until - time.process_time(), numpy=False).find()
         for each in self.found:
             as_whole(each)
         return SearchOutcome(self.found, first, now, self.runs,
                              time.perf_counter() - began)
+
+    def proves(self, now):
+        """Whether b itself does under all that was found what NumPy says that
+        it does."""
+        if not self.replays.numpy:
+            return True
+        try:
+            return bool(self.run(self.edits).different) <= bool(now.different)
+        except Exception:  # a foreign model, given what it never has
+            return False
 
     def step(self, now):
         """Find one more difference; the Alignment with it, or None."""
@@ -144,8 +108,7 @@ class FaultSearch(Narrowing, Repeats):
             if self.spent:
                 break
             then = self.aligned(self.edits | edits)
-            if then and (not then.different or self.shown(
-                    now, then, edits, two) and not broken(now, then)) and (
+            if self.helps(now, then, edits, two) and (
                     best is None or size(then) < size(best[0])):
                 best = then, edits
             if best and not best[0].different:
@@ -153,9 +116,8 @@ class FaultSearch(Narrowing, Repeats):
         if best is None:
             return None
         then, edits = best
-        if trial.kind == PACKED:
-            edits, then = self.fewest(edits, then)
-        trial = trial.by(edits)
+        trial, then = self.fewest(trial.by(edits), then)
+        edits = trial.ways[0]
         if trial.kind == COMPUTED and not trial.more:
             trial, then = self.smallest(trial, now, then)
             edits = trial.ways[0]
@@ -188,16 +150,34 @@ class FaultSearch(Narrowing, Repeats):
             return self.in_like_modules(trial, now, then)
         return then
 
-    def fewest(self, edits, then):
-        """Edits without those that b is no nearer to a with, and the Alignment
-        then: not every parameter of a width has the parts."""
-        for edit in [*edits] if len(edits) > 1 else ():
-            less = {other: array for other, array in edits.items()
-                    if other != edit}
-            other = self.aligned(self.edits | less) if less else None
+    def helps(self, now, then, edits, two):
+        """Whether some edits make b's outputs a's, or values behind them."""
+        return bool(then) and (not then.different or bool(
+            self.shown(now, then, edits, two)) and not broken(now, then))
+
+    def fewest(self, trial, then):
+        """A Trial without those of its parts that b is no nearer to a with,
+        and the Alignment then: not every parameter of a width has the parts,
+        and not every table that differs is a fault."""
+        edits = trial.ways[0]
+        others = {edit for each in trial.more for edit in each.ways[0]}
+        first = dataclasses.replace(trial, more=(), ways=[{
+            edit: array for edit, array in edits.items()
+            if edit not in others} or edits])
+        parts = [first, *trial.more] if trial.more else [
+            dataclasses.replace(trial, ways=[{edit: array}])
+            for edit, array in edits.items()] if trial.kind == PACKED else []
+        for part in [*parts] if len(parts) > 1 else ():
+            rest = [each for each in parts if each is not part]
+            less = together(rest)
+            other = self.aligned(self.edits | less) if rest else None
             if other and size(other) <= size(then):
-                edits, then = less, other
-        return edits, then
+                parts, edits, then = rest, less, other
+        if not parts:
+            return trial, then
+        first, *more = parts
+        return dataclasses.replace(first, ways=[edits], more=tuple(
+            more if trial.more else ())), then
 
     def edited(self, edits):
         """The fault that gave b something for all that these edits give it.
@@ -300,10 +280,7 @@ class FaultSearch(Narrowing, Repeats):
         applied that are still told."""
         for each in self.found:
             mine = {edit for trial in each.trials for edit in trial.ways[0]}
-            # As a ran, a step that is computed otherwise is named by the state
-            # in which it was found; in another cut it may be a part of one.
-            kinds = (OTHER, COMPUTED) if self.a.added else (OTHER,)
-            if each.trial.kind in kinds and self.runs < self.most:
+            if each.trial.kind == OTHER and self.runs < self.most:
                 each.before = self.aligned({
                     edit: array for edit, array in self.edits.items()
                     if edit not in mine}) or each.before
@@ -318,53 +295,6 @@ def results_of(edits, program):
         if moves(operation) and {*operation.operands} & results:
             results |= {*operation.results}
     return results
-
-
-def as_whole(found):
-    """Take what gives an operation all that it reads for its result.
-
-    Nothing shows then which of its operands differs.
-    """
-    operation, a = found.trial.b, found.trial.a
-    if None in (operation, a) or {each.kind for each in found.trials} != {
-            OTHER}:
-        return
-    given = {edit for trial in found.trials for edit in trial.ways[0]}
-    slots = Skeleton(found.before.b).arrays(operation)
-    if len(slots) < 2 or given != {
-            (OPERAND, operation.number, slot) for slot in slots}:
-        return
-    mine = found.before.b.values[operation.results[0]]
-    laid = relaid(found.before.a.values[a.results[0]].array, mine.array, 1)
-    if laid:
-        found.also.clear()
-        found.trial = Trial(
-            COMPUTED, operation, a, mine.number, a.results[0],
-            [{(RESULT, operation.number, 0): laid[0]}])
-
-
-def as_computed(found, first):
-    """Take a step more or less on a result that b's own never was, for one of
-    how that result is computed."""
-    trial = found.trial
-    for what, number, *slot in trial.ways[0]:
-        if what != RESULT or trial.kind not in (MISSING, EXTRA):
-            continue
-        operation = found.before.b.operations[number]
-        value = operation.results[slot[0]]
-        if value in found.before.in_a and value not in first.in_a:
-            found.trial = dataclasses.replace(
-                trial, kind=COMPUTED, b=operation, value_b=value)
-            found.before = first
-
-
-def stands(found, then):
-    """Whether what a difference was found on is a's under other edits too."""
-    operation = found.trial.b
-    return operation is None or all(
-        operand in then.in_a for operand in operation.operands
-        if operand in found.before.in_a
-        and found.before.b.values[operand].kind == MADE)
 
 
 def _lines(trial):

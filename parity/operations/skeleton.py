@@ -15,7 +15,7 @@ class Skeleton:
 
     def __init__(self, program):
         self.program = program
-        self.roots = {}
+        self.roots, self.read = {}, {}
         for operation in program.operations:
             if is_view(operation) and operation.operands:
                 source = self.root(operation.operands[0])
@@ -48,9 +48,12 @@ class Skeleton:
 
     def arrays(self, operation):
         """{place among its operands: root} of those that are no scalars."""
-        return {slot: self.root(value)
+        if operation not in self.read:
+            self.read[operation] = {
+                slot: self.root(value)
                 for slot, value in enumerate(operation.operands)
                 if not is_scalar(self.program.values[value])}
+        return self.read[operation]
 
     def after(self, numbers, until=()):
         """Every Value that follows from some, views included; not what does

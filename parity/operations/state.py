@@ -99,7 +99,7 @@ class State:
 
     def shared(self, b, a):
         """[(slot in b, slot in a)]: operands that are the same numbers."""
-        left, pairs = self.one.arrays(a), []
+        left, pairs = dict(self.one.arrays(a)), []
         for slot, value in self.two.arrays(b).items():
             for other, number in left.items():
                 if self.matches(value, number):
@@ -111,9 +111,12 @@ class State:
     def partners(self, operation):
         """Operations of a, lost as this one is, that read some of the same:
         (operation, pairs of operands), those of its name first."""
-        found = []
+        found, near = [], {
+            each.number for root in self.two.arrays(operation).values()
+            for twin in self.alignment.in_a.get(root, ())
+            for each in self.one.readers.get(twin, ())}
         for other in self.made_a:
-            if is_view(other):
+            if other.number not in near or is_view(other):
                 continue
             pairs = self.shared(operation, other)
             if pairs and (other.name == operation.name or (

@@ -19,6 +19,7 @@ from parity.operations.frames import Frames
 from parity.operations.keeping import put_down, put_down_known
 from parity.operations.program import (
     CONSTANT, LEAF, MADE, OPERAND, RESULT, Operation, Program)
+from parity.operations.torch_again import TorchAgain
 from parity.operations.torch_calls import (
     Mode, Unfused, in_full, is_random, mutated, native, tensors_of, to_numpy,
     tree_map)
@@ -118,12 +119,14 @@ class TorchRecording(Mode):
                 had.copy_(instead)  # it is written in place, for all to see
             else:
                 args, kwargs = put(args, kwargs, paths[slot], instead)
+        written = mutated(function, args, kwargs)
+        if not written and not is_random(function):
+            operation.again = TorchAgain(function, args, kwargs, paths)
         made = self.done(function, args, kwargs, declared)
         if name == "full" and function.overloadpacket in EMPTY:
             made.zero_()  # what nobody wrote would differ by chance
         if self.twins.exact:
             made = tree_map(widened, in_full(function, args, kwargs, made))
-        written = mutated(function, args, kwargs)
         made = self.edited(number, made, written)
         for each in written:
             self.twins.hold(each)

@@ -182,7 +182,8 @@ def test_numpy_does_what_torch_did(tmp_path):
         assert one.signature == two.signature and one.dtype == two.dtype
         assert np.array_equal(one.array, two.array, equal_nan=True)
     lacks = {each.name for each in again.operations if _way(
-        again, each, [again.values[i] for i in each.results]) is None}
+        each, [again.values[i].array for i in each.operands],
+        [again.values[i] for i in each.results]) is None}
     assert lacks <= {"arange", "full"}
 
 
