@@ -99,7 +99,7 @@ def with_equivalents(program):
     Returns:
         A Program whose ``added`` are the values that its run did not compute,
         and whose ``equals`` tells by which operations, not of the run, a value
-        is made of them.
+        is made of them; the one that is given where there are none.
     """
     if program.added or any(
             value.array is None for value in program.values):
@@ -108,7 +108,8 @@ def with_equivalents(program):
         others, own = Others(program), [*program.operations]
         for add in (sums, JoinedParts, TakenRows):
             add(others, own)
-        program.kept["equivalents"] = others.program
+        program.kept["equivalents"] = others.program if (
+            others.program.added) else program
     return program.kept["equivalents"]
 
 

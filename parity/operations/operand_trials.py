@@ -178,11 +178,15 @@ class OperandTrials(State):
                         OTHER, operation, slot, there, there.operands[slot])
 
     def instead(self, kind, operation, slot, other, number):
-        """Trials with a value of a as what an operation of b reads."""
-        mine = self.b.values[operation.operands[slot]]
-        ways = [self.readers(mine.number, array)
-                for array in self.laid(number, mine.number)
-                if distance(array, mine.array) > ENDS]
+        """Trials with a value of a as what an operation of b reads, and what
+        else reads the same, or it alone."""
+        mine, ways = self.b.values[operation.operands[slot]], []
+        for array in self.laid(number, mine.number):
+            if distance(array, mine.array) > ENDS:
+                every = self.readers(mine.number, array)
+                own = {edit: array for edit, array in every.items()
+                       if edit[1] == operation.number}
+                ways += [every, own] if own.keys() < every.keys() else [every]
         if any(ways):
             yield Trial(kind, operation, other, mine.number, number,
                         [*filter(None, ways)], slot)

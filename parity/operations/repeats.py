@@ -51,8 +51,12 @@ class Repeats(Runs):
                 {*each.results} <= self.a.added) == (
                 {*trial.a.results} <= self.a.added)]
             if len(theirs) != len(mine):
-                theirs = [each for each in theirs if _makers(
-                    self.a, each) == _makers(self.a, trial.a)]
+                mine, theirs = (
+                    [each for each in some if _makers(
+                        program, each) == _makers(program, of)]
+                    for program, some, of in (
+                        (trials.b, mine, trial.b),
+                        (self.a, theirs, trial.a)))
         at_b, at_a = _index(mine, trial.b), _index(theirs, trial.a)
         for other in mine[at_b + 1:]:
             if not any(result in trials.alignment.lost["b"]

@@ -41,25 +41,22 @@ class Trials(ExchangedTrials, FoldedTrials, TableTrials, TurnedTrials,
         yield from self.laid_otherwise()
         yield from self.at_first(self.exchanged, self.turned)
         yield from self.packed()
+        if self.a.added:  # where each of b's steps has its like in a
+            yield from self.steps()
         if not self.free:
             yield from self.computed(most=EARLY)
         yield from self.by_use()
         yield from self.computed(STABLE)
-        yield from self.at_first(self.swapped, self.missing, self.extra,
-                                 self.other, self.missing_freely)
+        yield from self.steps()
         for number in self.first:
             if self.b.values[number].kind != MADE:
                 yield from self.leaf_alone(number)
         yield from self.computed()
 
-    def inside(self):
-        """Yield those of one place where few operations are in question."""
-        yield from self.at_first(self.alike, self.leaf, self.swapped,
-                                 self.missing, self.extra, self.other)
-        for number in self.first:
-            if self.b.values[number].kind != MADE:
-                yield from self.leaf_alone(number)
-        yield from self.computed()
+    def steps(self):
+        """Yield those of one step, and of what it reads."""
+        yield from self.at_first(self.swapped, self.missing, self.extra,
+                                 self.other, self.missing_freely)
 
     def at_first(self, *passes):
         """Yield what some passes say of the first operations that are lost."""
