@@ -5,6 +5,7 @@ import numpy as np
 from parity.comparison.result import OUTPUT
 from parity.tracing.trace import MODULE, WHOLE, Step, Trace, trace
 from parity_tests.support.engines import usable
+from parity_tests.support.explaining import drawn
 
 D, H, F = 12, 3, 20
 RNG = np.random.default_rng(3)
@@ -15,14 +16,8 @@ def torch_layer(seed=0):
     """torch's own encoder layer, in float64, nothing zero or one."""
     usable("torch")
     import torch
-    layer = torch.nn.TransformerEncoderLayer(
-        D, H, F, batch_first=True).double().eval()
-    draw = np.random.default_rng(seed)
-    with torch.no_grad():
-        for parameter in layer.parameters():
-            parameter.copy_(torch.from_numpy(draw.normal(
-                size=tuple(parameter.shape), scale=0.5)))
-    return layer
+    return drawn(torch.nn.TransformerEncoderLayer(
+        D, H, F, batch_first=True), seed=seed)
 
 
 def weights_of(layer):

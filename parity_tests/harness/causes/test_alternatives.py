@@ -7,12 +7,10 @@ import pytest
 
 from parity.causes.casts import lowered
 from parity.causes.cause import PRECISION
-from parity.causes.diff import diff
-from parity.causes.explain import explain
-from parity.comparison.compare import compare
 from parity.comparison.result import FLOAT32
 from parity.numerics.comparator import DIVERGENCE
 from parity.tracing.trace import trace
+from parity_tests.support.explaining import by_operations, compared
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
@@ -53,18 +51,11 @@ def layer(kind=Layer, seed=1):
     return made
 
 
-def explained(a, b, *x):
-    traces = [trace(each, *x) for each in (a, b)]
-    comparison = compare(*traces)
-    explain(comparison, *traces)
-    return comparison
-
-
 def test_a_number_with_two_names_has_both():
     """1/√16 is 1/4."""
     wrong = layer()
     wrong.scale /= 2
-    each, = explained(layer(), wrong, X).explanations
+    each, = compared(layer(), wrong, X).explanations
     assert (each.cause, each.in_a, each.in_b) == (
         "scale", "1/√d_k", "1/√d_model or 1/d_k")
 
@@ -101,19 +92,12 @@ class Pre(Layer):
         return x + self.outer(self.inner(self.norm2(x)).relu())
 
 
-def by_operations(a, b):
-    """[(cause, what it is in a, in b)] of what operations tell."""
-    found = diff(a, b, X)
-    assert found.corrected, found
-    return [(each.cause, each.in_a, each.in_b) for each in found.explanations]
-
-
 @pytest.mark.parametrize("kind", [Layer, Pre])
 def test_exchanged_norms_are_told_by_their_parameters(kind):
     """Both models have a norm1, and b's is a's norm2."""
     a, wrong = layer(kind), layer(kind)
     wrong.norm1, wrong.norm2 = wrong.norm2, wrong.norm1
-    told = by_operations(a, wrong)
+    told = by_operations(a, wrong, X)
     assert {cause for cause, *_ in told} == {"parameters"}
     assert told[-1][1:] == ("norm2.weight and norm2.bias",
                             "norm1.weight and norm1.bias")
@@ -124,9 +108,9 @@ def test_a_module_that_is_left_out(kind):
     """It is called, and hands on what it is given."""
     right, wrong = layer(kind), layer(kind)
     wrong.norm2.forward = lambda x: x
-    (cause, _, in_b), = by_operations(right, wrong)
+    (cause, _, in_b), = by_operations(right, wrong, X)
     assert (cause, in_b) == ("norm", "none")
-    (cause, in_a, _), = by_operations(wrong, right)
+    (cause, in_a, _), = by_operations(wrong, right, X)
     assert (cause, in_a) == ("norm", "none")
 
 
@@ -166,7 +150,7 @@ def test_a_residual_from_elsewhere_leaves_no_module_out():
     a, b = layer(Boxed), layer(Past)
     b.load_state_dict({name.replace("box.norm", "norm1"): array
                        for name, array in a.state_dict().items()})
-    each, = explained(a, b, X).explanations
+    each, = compared(a, b, X).explanations
     assert each.cause == "input"
 
 
@@ -176,7 +160,7 @@ def test_a_layers_output_times_a_number(factor, word):
     """As logits that are divided by a temperature."""
     wrong = layer()
     wrong.outer.register_forward_hook(lambda module, given, y: factor * y)
-    each, = explained(layer(), wrong, X).explanations
+    each, = compared(layer(), wrong, X).explanations
     assert (each.cause, each.a, each.in_b) == ("factor", "outer", word)
 
 
@@ -197,7 +181,7 @@ def test_a_summand_times_a_number(factors, word):
     """As a residual connection that is added twice, or subtracted."""
     wrong = layer(ScaledOutput)
     wrong.factors = factors
-    each, = explained(layer(ScaledOutput), wrong, X).explanations
+    each, = compared(layer(ScaledOutput), wrong, X).explanations
     assert (each.cause, each.a, each.in_a, each.in_b) == (
         "factor", "norm1", "1", word)
 
@@ -205,7 +189,7 @@ def test_a_summand_times_a_number(factors, word):
 def test_a_bias_that_is_added_twice():
     wrong = layer()
     wrong.outer.register_forward_hook(lambda module, given, y: y + module.bias)
-    each, = explained(layer(), wrong, X).explanations
+    each, = compared(layer(), wrong, X).explanations
     assert (each.cause, each.a, each.in_b) == ("bias", "outer", "added twice")
 
 
@@ -241,7 +225,7 @@ def test_ids_and_masks_of_integers(wrong, told):
     b.load_state_dict(a.state_dict())
     ids = torch.tensor([[3, 1, 4, 15, 9], [2, 6, 5, 3, 5]])
     mask = torch.tensor([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]])
-    first, *_ = explained(a, b, ids, mask).explanations
+    first, *_ = compared(a, b, ids, mask).explanations
     assert (first.a, first.cause, first.in_b) == told
 
 
@@ -251,7 +235,7 @@ def test_an_embedding_that_differs():
     wrong = nn.Sequential(nn.Embedding(20, 8), nn.Linear(8, 4)).double()
     wrong.load_state_dict(a.state_dict())
     wrong[0].register_forward_hook(lambda module, given, y: y * 8**0.5)
-    each, = explained(a, wrong, torch.arange(10).reshape(2, 5)).explanations
+    each, = compared(a, wrong, torch.arange(10).reshape(2, 5)).explanations
     assert (each.cause, each.in_b) == ("factor", "2.82843")
 
 
@@ -300,7 +284,7 @@ def test_positions_of_a_table_that_is_cut(first):
     """One model looks rows up, the other cuts them for every row."""
     a, b = Rows().double().eval(), CutRows(first).double().eval()
     b.load_state_dict(a.state_dict())
-    comparison = explained(a, b, torch.tensor([[3, 9, 4], [7, 1, 1]]))
+    comparison = compared(a, b, torch.tensor([[3, 9, 4], [7, 1, 1]]))
     told = comparison.explanations
     assert [(each.cause, each.in_a, each.in_b) for each in told] == [
         ("first position", "0", str(first))]
@@ -342,7 +326,7 @@ def norms(kind=nn.LayerNorm, **settings):
 @pytest.mark.parametrize("folded", [False, True])
 def test_a_norm_wholly_in_float32(folded):
     """Input, scale and bias are rounded, so that float32 numbers come out."""
-    comparison = explained(norms(), norms(InFloat32, folded=folded), X)
+    comparison = compared(norms(), norms(InFloat32, folded=folded), X)
     assert comparison.verdict == FLOAT32
     each, = comparison.explanations
     assert (each.cause, each.in_b) == (PRECISION, "in float32")
@@ -351,7 +335,7 @@ def test_a_norm_wholly_in_float32(folded):
 @pytest.mark.long(4)
 @pytest.mark.parametrize("folded", [False, True])
 def test_an_epsilon_behind_float32(folded):
-    comparison = explained(norms(), norms(InFloat32, folded=folded, eps=1e-6),
+    comparison = compared(norms(), norms(InFloat32, folded=folded, eps=1e-6),
                            X)
     assert comparison.verdict == DIVERGENCE
     first = comparison.explanations[0]
@@ -364,6 +348,6 @@ def test_an_epsilon_behind_float32(folded):
     (3e-7, False), (1e-6, True), (1e-5, False)])
 def test_a_small_fault_behind_float32_is_no_rounding(folded, wrong):
     """A few units in every number, and all to one side."""
-    comparison = explained(
+    comparison = compared(
         norms(), norms(InFloat32, folded=folded, wrong=wrong), X)
     assert comparison.verdict == DIVERGENCE

@@ -3,7 +3,6 @@
 import json
 import re
 
-import numpy as np
 import pytest
 
 import parity
@@ -14,7 +13,7 @@ from parity.render.comparison_page import as_html
 from parity.tracing.folder import dump, load
 from parity.tracing.trace import trace
 from parity_tests.support.engines import usable
-from parity_tests.support.explaining import D, X, explained
+from parity_tests.support.explaining import D, X, drawn, explained
 
 
 def chain(norm=None, act=None, seed=0, change=None):
@@ -22,14 +21,10 @@ def chain(norm=None, act=None, seed=0, change=None):
     usable("torch")
     import torch
     from torch import nn
-    model = nn.Sequential(
+    model = drawn(nn.Sequential(
         nn.Linear(D, D), norm or nn.LayerNorm(D), act or nn.ReLU(),
-        nn.Linear(D, 5)).double().eval()
-    draw = np.random.default_rng(seed)
+        nn.Linear(D, 5)), seed=seed, scale=1)
     with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.copy_(torch.from_numpy(draw.normal(
-                size=tuple(parameter.shape))))
         if change:
             change(model)
     return model

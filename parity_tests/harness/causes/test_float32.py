@@ -9,22 +9,15 @@ from benchmarks.porting.formulas import (
 from benchmarks.porting.ways import patched, weights, wrapped
 from parity.causes import explain as explaining
 from parity.causes.cause import PRECISION
-from parity.causes.explain import explain
 from parity.causes.formulas.narrow import leans
-from parity.comparison.compare import compare
 from parity.comparison.result import FLOAT32, INCOMPLETE
 from parity.numerics.comparator import DIVERGENCE
 from parity.tracing.trace import trace
-from parity_tests.support.engines import usable
+from parity_tests.support.explaining import of_traces
 
 W, H = 24, 4
 
-
-@pytest.fixture(autouse=True)
-def torch():
-    usable("torch")
-    import torch
-    return torch
+pytestmark = pytest.mark.usefixtures("torch")
 
 
 def explained(a, b, *given, live=True, **named):
@@ -32,9 +25,7 @@ def explained(a, b, *given, live=True, **named):
     traces = trace(a, *given, **named), trace(b, *given, **named)
     for each in () if live else traces:
         each._rerun = None
-    comparison = compare(*traces)
-    explain(comparison, *traces)
-    return comparison
+    return of_traces(*traces)
 
 
 def drawn(model):
@@ -533,6 +524,5 @@ def test_heads_that_are_apart_and_a_scale_in_float32(torch):
                            (3**-0.5 * (1 + 3e-8), DIVERGENCE)):
         traces = [trace(Attention(*each).double().eval(), x) for each in (
             (nn.Linear, nn.Linear, 3**-0.5), (Heads, Merged, scale))]
-        comparison = compare(*traces)
-        explain(comparison, *traces)
+        comparison = of_traces(*traces)
         assert comparison.verdict == verdict, comparison.explanations

@@ -13,6 +13,7 @@ from parity.operations.program import Program, Value  # noqa: E402
 from parity.operations.align import Alignment  # noqa: E402
 from parity.operations.expressions import Names  # noqa: E402
 from parity.operations.skeleton import Skeleton  # noqa: E402
+from parity_tests.support.explaining import by_operations as told  # noqa: E402
 from torch import nn  # noqa: E402
 
 
@@ -27,13 +28,6 @@ def drawn(model, seed=0):
             if array.is_floating_point():
                 array.copy_(torch.rand(array.shape) + ("var" in name) / 2)
     return model
-
-
-def told(a, b, *inputs):
-    """(cause, in a, in b) of each, where the outputs then agree."""
-    found = diff(a, b, *inputs)
-    assert found.corrected, found
-    return [(each.cause, each.in_a, each.in_b) for each in found.explanations]
 
 
 X = torch.randn(3, 5, 6, dtype=torch.float64,

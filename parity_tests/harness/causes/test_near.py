@@ -3,11 +3,9 @@
 import pytest
 
 from parity.causes.cause import PRECISION
-from parity.causes.explain import explain
-from parity.comparison.compare import compare
 from parity.numerics.comparator import DIVERGENCE
-from parity.tracing.trace import trace
 from parity_tests.support.engines import usable
+from parity_tests.support.explaining import compared
 
 #: How far a copy is from the cause that it comes near to.
 OFF = 1e-6
@@ -22,9 +20,7 @@ def nn():
 
 def told(models, x):
     """The comparison of models that agree with no replay, and its text."""
-    a, b = (trace(model.double().eval(), x) for model in models)
-    comparison = compare(a, b)
-    explain(comparison, a, b)
+    comparison = compared(*(model.double().eval() for model in models), x)
     assert comparison.verdict == DIVERGENCE
     assert not any(each.identified and each.cause != PRECISION
                    for each in comparison.explanations)
@@ -94,9 +90,7 @@ def attending(nn, scale, off):
 def test_a_scale_where_one_model_alone_names_its_heads(nn):
     models = [attending(nn, scale, 0).double() for scale in (0.5, 8**-0.5)]
     models[0].n_heads = 2
-    a, b = (trace(model, drawn(2, 5, 8)) for model in models)
-    comparison = compare(a, b)
-    each, = explain(comparison, a, b)
+    each, = compared(*models, drawn(2, 5, 8)).explanations
     assert (each.cause, each.in_b) == ("scale", "1/√d_model")
 
 

@@ -15,6 +15,7 @@ from parity.comparison.result import FLOAT32
 from parity.numerics.comparator import DIVERGENCE
 from parity.tracing.trace import trace
 from parity_tests.support.engines import usable
+from parity_tests.support.explaining import compared, of_traces
 
 
 @pytest.fixture(autouse=True)
@@ -76,11 +77,9 @@ def test_a_constant_in_float32_is_shown(inside, gated):
             y = self.act(self.inner(x))
             return self.outer(y * x if gated else y)
     x = torch.from_numpy(np.random.default_rng(0).normal(size=(5, 8)))
-    traces = [trace(Model(act).double().eval(), x) for act in (
+    comparison = compared(*(Model(act).double().eval() for act in (
         torch.nn.functional.gelu,
-        lambda x: torch.from_numpy(inside(x.detach().numpy())))]
-    comparison = compare(*traces)
-    explain(comparison, *traces)
+        lambda x: torch.from_numpy(inside(x.detach().numpy())))), x)
     number = float(np.float32(0.5**0.5))
     sound = np.allclose(inside(np.ones(1)), erfc(-number) / 2, 0, 1e-15)
     assert (comparison.verdict == FLOAT32) == sound
@@ -111,11 +110,9 @@ def test_what_is_handed_on_is_no_further_difference(path, excess, monkeypatch):
         "BERT to torch", "equal"))
     (a, ids, named), (b, theirs, _) = planted.models(planted)
     times(path, 1 + excess)(b)
-    traces = trace(a, *ids, **named), trace(b, *theirs)
-    comparison = compare(*traces)
-    told = explain(comparison, *traces)
+    comparison = of_traces(trace(a, *ids, **named), trace(b, *theirs))
     assert comparison.verdict == (DIVERGENCE if excess else FLOAT32)
-    assert (told[0].cause == PRECISION) == (not excess)
+    assert (comparison.explanations[0].cause == PRECISION) == (not excess)
 
 
 def llama(of, **config):

@@ -18,6 +18,7 @@ from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity.render.comparison import print_steps
 from parity.tracing.trace import WHOLE
 from parity_tests.support.engines import usable
+from parity_tests.support.explaining import of_traces
 from parity_tests.support.layers import (
     nnx_layer, torch_layer, traced, weights_of)
 
@@ -213,8 +214,7 @@ def test_of_two_models():
     theirs = torch_layer()
     a = traced(theirs, "torch")
     b = traced(nnx_layer(weights_of(theirs), eps=(1e-6, 1e-5)), "jax")
-    comparison = parity.compare(a, b)
-    parity.explain(comparison, a, b)
+    comparison = of_traces(a, b)
     lines = shown(comparison)
     assert lines[0].startswith("DIVERGENCE   1 cause, proved · ")
     assert lines[2:5] == [" 1  epsilon  norms.0 (norm1 in A)",

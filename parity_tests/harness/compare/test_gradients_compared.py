@@ -1,20 +1,11 @@
 """Gradients compared: where one is cut off, and which row is told first."""
 
-import pytest
 
 from parity.comparison.compare import compare
 from parity.comparison.result import GRADIENT
 from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity.tracing.trace import trace
-from parity_tests.support.engines import usable
 from parity_tests.support.layers import X
-
-
-@pytest.fixture
-def torch():
-    usable("torch")
-    import torch
-    return torch
 
 
 def stack(torch, names="abcd", act=None, cut=None, frozen=False):

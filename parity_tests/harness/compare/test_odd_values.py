@@ -13,7 +13,7 @@ from parity.comparison.compare import compare
 from parity.numerics.comparator import MATCH
 from parity.tracing.folder import dump, load
 from parity.tracing.trace import trace
-from parity_tests.support.engines import usable
+from parity_tests.support.explaining import compared, of_traces
 
 GIVES = {
     "complex": lambda h: h * (1 + 2j),
@@ -24,12 +24,7 @@ GIVES = {
     "infinity alone": lambda h: h.abs() * float("inf"),
 }
 
-
-@pytest.fixture(autouse=True)
-def torch():
-    usable("torch")
-    import torch
-    return torch
+pytestmark = pytest.mark.usefixtures("torch")
 
 
 def model(give, factor=1.0):
@@ -45,14 +40,6 @@ def model(give, factor=1.0):
         def forward(self, x):
             return give(self.layer(x)) * factor
     return Model().double()
-
-
-def compared(a, b, x):
-    """Their Comparison, explained."""
-    traces = trace(a, x), trace(b, x)
-    comparison = compare(*traces)
-    explain(comparison, *traces)
-    return comparison
 
 
 @pytest.mark.parametrize("what", GIVES)
@@ -208,8 +195,7 @@ def test_every_part_of_the_outputs_counts(torch, what, live, tmp_path):
         for each, name in zip(traces, "ab"):
             dump(each, tmp_path / name)
         traces = [load(tmp_path / name) for name in "ab"]
-    comparison = compare(*traces)
-    explain(comparison, *traces)
+    comparison = of_traces(*traces)
     assert comparison.verdict == verdict and said in comparison.sentence()
     assert comparison.as_json()["left_out"] == comparison.left_out
 

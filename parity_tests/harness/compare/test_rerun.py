@@ -7,14 +7,6 @@ from parity_io.errors import InputError
 from parity.comparison.compare import compare
 from parity.comparison.result import OUTPUT
 from parity.tracing.trace import WHOLE, trace
-from parity_tests.support.engines import usable
-
-
-@pytest.fixture
-def torch():
-    usable("torch")
-    import torch
-    return torch
 
 
 def mixed(torch, on, names=("norm", "inner", "outer")):

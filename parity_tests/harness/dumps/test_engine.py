@@ -9,6 +9,7 @@ import pytest
 import parity
 from parity.dumps.read import load
 from parity_tests.support.engines import usable
+from parity_tests.support.explaining import of_traces
 from parity_tests.support.places import ROOT
 
 T, D, F = 5, 6, 8
@@ -44,19 +45,15 @@ def dumped(model, x, folder, *options):
 
 
 def test_a_sound_program(model, tmp_path):
-    a, b = parity.trace(*model), dumped(*model, tmp_path)
-    comparison = parity.compare(a, b)
-    parity.explain(comparison, a, b)
+    comparison = of_traces(parity.trace(*model), dumped(*model, tmp_path))
     assert comparison.status == 0 and not comparison.explanations
     assert {(row.a, row.b) for row in comparison.rows} >= {
         ("0", "ln"), ("1", "up"), ("2", "gelu"), ("3", "down")}
 
 
 def test_another_epsilon(model, tmp_path):
-    a = parity.trace(*model)
-    b = dumped(*model, tmp_path, "-DEPSILON=1e-3")
-    comparison = parity.compare(a, b)
-    parity.explain(comparison, a, b)
+    comparison = of_traces(parity.trace(*model), dumped(
+        *model, tmp_path, "-DEPSILON=1e-3"))
     assert comparison.status == 1
     told = comparison.explanations[0]
     assert (told.a, told.b) == ("0", "ln")

@@ -9,18 +9,11 @@ import pytest
 import parity
 from parity.comparison.result import INCOMPLETE
 from parity.invariants.responses import BITWISE, ROUNDING, WRONG
-from parity_tests.support.engines import usable
 
 T, D = 5, 8
 GOOD = {BITWISE, ROUNDING}
 
-
-@pytest.fixture(autouse=True)
-def torch():
-    usable("torch")
-    import torch
-    torch.manual_seed(0)
-    return torch
+pytestmark = pytest.mark.usefixtures("torch")
 
 
 def model(function, **parts):

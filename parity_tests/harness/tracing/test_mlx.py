@@ -5,6 +5,7 @@ import pytest
 
 import parity
 from parity.tracing.trace import WHOLE
+from parity_tests.support.explaining import of_traces
 
 mx = pytest.importorskip(
     "mlx.core", reason="not checked: mlx is not installed",
@@ -60,10 +61,8 @@ def test_steps_and_gradients_match_torch():
 
 def test_a_cause_is_named():
     theirs, ours = pair(1e-2)
-    a, b = (parity.trace(theirs, torch.tensor(X)),
-            parity.trace(ours, mx.array(X)))
-    found = parity.compare(a, b)
-    parity.explain(found, a, b)
+    found = of_traces(parity.trace(theirs, torch.tensor(X)),
+                      parity.trace(ours, mx.array(X)))
     assert found.verdict == "divergence" and "B mlx    0.01" in str(found)
 
 

@@ -11,16 +11,8 @@ import parity
 from parity_io.errors import InputError
 from parity.tracing.storage import LARGE, is_stored, put_away, stored
 from parity.tracing.trace import WHOLE, array_digest, trace_alone
-from parity_tests.support.engines import usable
 
 WIDE = 400  # a kernel of more than LARGE bytes
-
-
-@pytest.fixture
-def torch():
-    usable("torch")
-    import torch
-    return torch
 
 
 def layers(torch, count=1, seed=0):
