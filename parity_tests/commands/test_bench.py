@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import pytest
@@ -12,6 +10,7 @@ from typer.testing import CliRunner
 from transformer_contract.shipped import ROOT
 from parity import ports
 from parity_tests.support.engines import usable
+from parity_tests.support.processes import printed
 
 pytestmark = pytest.mark.skipif(
     not (ROOT / "benchmarks").is_dir(), reason="not in a checkout")
@@ -32,11 +31,8 @@ FIELDS = {"work", "implementation", "form", "peer", "time", "ratio", "limit",
 def test_a_quick_run_has_a_row_for_each(tmp_path):
     """In a process of its own, which it may pin and tell to be quick."""
     file = tmp_path / "bench.json"
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks", "--quick", "--threads", "1",
-         "--port", "torch", "--json", str(file)],
-        cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    said = printed("-m", "benchmarks", "--quick", "--threads", 1, "--port",
+                   "torch", "--json", file)
     report = json.loads(file.read_text())
     rows = report["rows"]
     assert {row["work"] for row in rows} == {"forward", "training"}
@@ -46,7 +42,7 @@ def test_a_quick_run_has_a_row_for_each(tmp_path):
         assert row["peer"] == "torch.nn.Transformer"
     assert {row["form"] for row in rows} == {"", "readable", "fast"}
     assert sum(line.startswith("The limit of") for line in report["notes"]) == 2
-    assert "PyTorch port, fast form" in done.stdout
+    assert "PyTorch port, fast form" in said
 
 
 @pytest.mark.parametrize("words, turns", [
@@ -136,10 +132,8 @@ x = tf.ones((1024, 4096))
 far.ready = Ready(lambda: x + 1.0, None, None, {}, pool=tensorflow_pool)
 print(*(far.held() for _ in range(3)))
 """
-    answer = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True,
-        env=os.environ | {"TF_ENABLE_ONEDNN_OPTS": onednn}, check=True)
-    for held in map(int, answer.stdout.split()):
+    answer = printed("-c", code, TF_ENABLE_ONEDNN_OPTS=onednn)
+    for held in map(int, answer.split()):
         assert held == pytest.approx(2**24, rel=0.1)
 
 
@@ -230,11 +224,8 @@ def test_how_times_grow(tmp_path):
     file, page = tmp_path / "grow.json", tmp_path / "page.md"
     page.write_text("<!-- bench growth, 1 thread -->\n"
                     "<!-- end bench growth, 1 thread -->\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks", "--grow", "--quick", "--threads",
-         "1", "--port", "torch", "--json", str(file), "--markdown", str(page)],
-        cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    printed("-m", "benchmarks", "--grow", "--quick", "--threads", 1, "--port",
+            "torch", "--json", file, "--markdown", page)
     rows = json.loads(file.read_text())["rows"]
     kinds = {(row["work"], row["grows"]) for row in rows}
     assert kinds == {(work, grows) for work in (
@@ -283,11 +274,8 @@ def test_what_an_accelerator_is_asked(tmp_path, port, beside):
     """In a small way, on the processor, with the peers beside."""
     usable(port)
     file = tmp_path / "accelerator.json"
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.accelerator", "--device", "cpu",
-         "--quick", "--port", port, "--json", str(file)],
-        cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    printed("-m", "benchmarks.accelerator", "--device", "cpu", "--quick",
+            "--port", port, "--json", file)
     report = json.loads(file.read_text())
     assert [(row["port"], row["form"], row["status"])
             for row in report["checks"]] == [

@@ -23,6 +23,7 @@ from parity.commands.shell import OLD_NAMES, OLD_OPTIONS
 from parity.numerics.comparator import MATCH, Difference
 from parity.render.terminal import counted
 from parity_tests.support.places import ROOT
+from parity_tests.support.processes import python
 
 KEYS = {"preset", "case", "name", "port", "form", "mode", "dtype", "device",
         "mesh", "backend", "shape", "error", "limit", "verdict"}
@@ -90,10 +91,8 @@ def test_a_row_a_step(port):
 @pytest.mark.long(8)
 def test_plain_output_has_no_escapes():
     """Nothing moves and nothing is coloured where nobody watches."""
-    done = subprocess.run(
-        [sys.executable, "-m", "parity", "check", "vectors",
-         "parity_tests/data/vectors", "--port", "torch"],
-        capture_output=True, text=True, env={**os.environ, "NO_COLOR": "1"})
+    done = python("-m", "parity", "check", "vectors",
+                  "parity_tests/data/vectors", "--port", "torch", NO_COLOR="1")
     assert done.returncode in (0, 4)
     assert "\x1b" not in done.stdout + done.stderr
     assert done.stderr == ""

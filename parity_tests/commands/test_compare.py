@@ -2,8 +2,6 @@
 
 import json
 import pathlib
-import subprocess
-import sys
 import textwrap
 
 import pytest
@@ -16,6 +14,7 @@ from parity.commands import invariance, scripts
 from parity.numerics.comparator import DIVERGENCE
 from parity.render import markdown
 from parity_tests.support.engines import usable
+from parity_tests.support.processes import printed
 
 APP = typer.Typer()
 APP.command()(commands.dump)
@@ -192,11 +191,8 @@ LARGE = """
 def test_a_large_model_takes_little_time_and_memory(tmp_path):
     """60 M parameters: dumped, both, and compared."""
     usable("torch")
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(LARGE), str(tmp_path)],
-        text=True, capture_output=True)
-    assert done.returncode == 0, done.stderr
-    size, extra, seconds, verdict, first = done.stdout.split()
+    size, extra, seconds, verdict, first = printed(
+        "-c", textwrap.dedent(LARGE), tmp_path).split()
     assert int(size) > 60e6 and verdict == DIVERGENCE
     assert first == "5.norm1"
     print(f"{extra} GiB, {seconds} s")

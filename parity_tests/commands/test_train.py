@@ -1,9 +1,6 @@
 """``parity train`` and ``parity train curves``."""
 
 import json
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -13,7 +10,7 @@ from parity import ports
 from parity.runs import date_formats, tasks, training
 from parity_tests.support.commands import invoke
 from parity_tests.support.disks import full
-from parity_tests.support.places import ROOT
+from parity_tests.support.processes import printed
 from parity_tests.support.runs import TINY, tiny_run
 
 pytestmark = pytest.mark.usefixtures("one_length")
@@ -367,11 +364,9 @@ def test_a_table_is_not_written_over_a_run(tmp_path):
 @pytest.mark.long
 def test_a_picture_needs_no_window(tmp_path):
     """So that a backend that is none is not asked for one."""
-    subprocess.run(
-        [sys.executable, "-c", "from parity.render import curves\n"
-         "curves.draw({'a': [[1, 2.0, 1.0, 1.0, None, None]]}, 'a.png')"],
-        check=True, cwd=tmp_path, env=os.environ | {
-            "MPLBACKEND": "nonsense", "PYTHONPATH": str(ROOT)})
+    printed("-c", "from parity.render import curves\n"
+            "curves.draw({'a': [[1, 2.0, 1.0, 1.0, None, None]]}, 'a.png')",
+            here=tmp_path, MPLBACKEND="nonsense")
     assert (tmp_path / "a.png").stat().st_size
 
 

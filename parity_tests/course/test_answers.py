@@ -20,6 +20,7 @@ from parity.course import answer, answering, done, frameworks, judge
 from parity.course.exercise import EXERCISES, SOLUTIONS, exercises
 from parity_tests.support.commands import invoke
 from parity_tests.support.exercises import written
+from parity_tests.support.processes import printed
 
 #: A right answer of exercise 4.1.
 MASK = SOLUTIONS / "4_1.py"
@@ -367,11 +368,8 @@ def test_answers_in_a_framework(framework):
     """
     if ports.absent(framework):
         pytest.skip(f"not checked: {framework} is not installed")
-    ran = subprocess.run(
-        [sys.executable, "-m", "parity_tests.support.exercises", framework],
-        capture_output=True, text=True, check=True,
-        env=os.environ | {"PYTHONPATH": str(PACKAGES)})
-    told = json.loads(ran.stdout.splitlines()[-1])
+    told = json.loads(printed(
+        "-m", "parity_tests.support.exercises", framework).splitlines()[-1])
     assert [*told] == [number for number, one in exercises().items()
                        if one.of_arrays]
     for number, found in told.items():

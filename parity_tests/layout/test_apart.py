@@ -4,14 +4,11 @@ The import statements of its files are read elsewhere; here a port is imported
 and worked with, and ``sys.modules`` tells what came along by any door.
 """
 
-import os
-import subprocess
-import sys
 
 import pytest
 
 from parity import ports
-from parity_tests.support.places import ROOT
+from parity_tests.support.processes import printed
 
 #: Work for a port alone: each function of both forms of its engine.
 ALONE = """
@@ -116,26 +113,22 @@ print("\\n".join(name for name in last if name not in first))
 FRAMEWORKS = {"torch", "jax", "keras", "tensorflow", "flax"}
 
 
-def printed(port, before, after):
+def after_work(port, before, after):
     """The lines that a process prints after a port has worked in it."""
     package = ports.package(port)
     code = ALONE.format(package=package, before=before.format(),
                         after=after.format(package=package))
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)})
-    assert done.returncode == 0, done.stderr[-2000:]
-    return done.stdout.split()
+    return printed("-c", code).split()
 
 
 @pytest.mark.long
 def test_a_port_imports_no_other_part(port):
-    assert printed(port.NAME, "", LOADED) == []
+    assert after_work(port.NAME, "", LOADED) == []
 
 
 @pytest.mark.long
 def test_a_port_alters_no_other_part(port):
-    assert printed(port.NAME, HARNESS, COMPARED) == []
+    assert after_work(port.NAME, HARNESS, COMPARED) == []
 
 
 @pytest.mark.parametrize("code", [
@@ -150,6 +143,4 @@ def test_a_port_alters_no_other_part(port):
 def test_no_framework_is_imported(code):
     code = (f"import sys; {code}; "
             f"print({FRAMEWORKS} & {{*map(str, sys.modules)}})")
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT,
-                          capture_output=True, text=True)
-    assert done.stdout.endswith("set()\n"), done.stdout + done.stderr
+    assert printed("-c", code).endswith("set()\n")

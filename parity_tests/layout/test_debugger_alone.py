@@ -5,15 +5,13 @@ parity_io they are copied into an empty folder, and two torch models are
 compared there.
 """
 
-import os
 import shutil
-import subprocess
-import sys
 import tomllib
 
 import pytest
 
 from parity_tests.support.places import ROOT
+from parity_tests.support.processes import printed
 
 pytest.importorskip("torch", reason="not checked: torch is not installed")
 
@@ -67,9 +65,6 @@ def copied(module, folder):
 def test_two_models_are_compared_without_any_of_ours(tmp_path):
     for module in (*wall()["source_modules"], "parity.__init__", "parity_io"):
         copied(module, tmp_path)
-    ran = subprocess.run(
-        [sys.executable, "-c", COMPARED], cwd=tmp_path, capture_output=True,
-        text=True, env={**os.environ, "PYTHONPATH": str(tmp_path)})
-    assert ran.returncode == 0, ran.stderr[-2000:]
-    assert "epsilon: 1e-06 in b, 1e-05 in a" in ran.stdout
-    assert "1 cause, proved" in ran.stdout
+    told = printed("-c", COMPARED, here=tmp_path, PYTHONPATH=str(tmp_path))
+    assert "epsilon: 1e-06 in b, 1e-05 in a" in told
+    assert "1 cause, proved" in told

@@ -1,13 +1,11 @@
 """The README: short, and what it shows is what a reader gets."""
 
-import os
 import re
-import subprocess
-import sys
 
 import pytest
 
 from parity_tests.support.places import ROOT
+from parity_tests.support.processes import python
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -22,11 +20,8 @@ def test_it_is_short():
 def test_the_card_is_what_the_command_prints():
     pytest.importorskip("torch", reason="the original is of torch")
     pytest.importorskip("flax", reason="the port is of Flax")
-    done = subprocess.run(
-        [sys.executable, "-m", "parity", "compare", "mine_torch.py:make",
-         "mine_jax.py:make"], cwd=ROOT / "examples", text=True,
-        capture_output=True, check=False,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "80"})
+    done = python("-m", "parity", "compare", "mine_torch.py:make",
+                  "mine_jax.py:make", here=ROOT / "examples", COLUMNS="80")
     assert done.returncode == 1, done.stderr
     assert plain(done.stdout) in plain(README)
 

@@ -3,8 +3,6 @@
 import dataclasses
 import importlib
 import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -15,6 +13,7 @@ from parity_tests.originals import page, proof, run, searching, random_models
 from parity_tests.originals.proof import KINDS, prove, random_state
 from parity_tests.support.engines import usable
 from parity_tests.support.places import ROOT
+from parity_tests.support.processes import python
 from reference_numpy.sample import Sample
 
 
@@ -193,11 +192,9 @@ def test_drawn_models_hide_nothing():
 def test_a_clone_that_cannot_be_imported_is_told(name, package, tmp_path):
     """Another package of its name, in a sentence and with status 2."""
     (tmp_path / package).mkdir()
-    done = subprocess.run(
-        [sys.executable, "-m", "parity_tests.originals", tmp_path / "page.md",
-         name, "--seeds", "1", "--port", "torch"],
-        cwd=ROOT, capture_output=True, text=True,
-        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"})
+    done = python("-m", "parity_tests.originals", tmp_path / "page.md", name,
+                  "--seeds", 1, "--port", "torch",
+                  PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}")
     assert done.returncode == 2
     assert f"{package}, as PYTHONPATH has it, cannot be imported" in done.stderr
     assert "Traceback" not in done.stderr

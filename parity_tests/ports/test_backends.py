@@ -1,15 +1,12 @@
 """Keras on backends other than TensorFlow, each in a process of its own."""
 
 import importlib.util
-import os
-import subprocess
-import sys
 
 import pytest
 
 from parity_tests.support.commands import invoke
 from parity_tests.support.engines import usable
-from parity_tests.support.places import ROOT
+from parity_tests.support.processes import printed
 
 #: The largest error of a Dense in float64, once precision was set and before.
 PRODUCT = """
@@ -36,11 +33,8 @@ def test_float64_is_multiplied_in_float64(backend, rounds):
     for need in ("keras", backend):
         if importlib.util.find_spec(need) is None:
             pytest.skip(f"not checked: {need} is not installed")
-    run = subprocess.run(
-        [sys.executable, "-c", PRODUCT], capture_output=True, text=True,
-        env=os.environ | {"KERAS_BACKEND": backend, "JAX_ENABLE_X64": "1"},
-        cwd=ROOT)
-    assert run.stdout.split() == [str(rounds), "True"], run.stderr
+    assert printed("-c", PRODUCT, KERAS_BACKEND=backend, JAX_ENABLE_X64="1"
+                   ).split() == [str(rounds), "True"]
 
 
 @pytest.mark.long(3)

@@ -6,10 +6,7 @@ framework: how a mode is set, how a file is written, how code is compiled.
 
 import importlib
 import json
-import os
 import pathlib
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -23,7 +20,7 @@ from transformer_contract.training import TrainingConfig
 from parity import ports
 from parity.check import cases, port_properties
 from parity.ports import NotChecked
-from parity_tests.support.places import ROOT
+from parity_tests.support.processes import printed
 
 NAMES = ("numpy", *ports.known_ports())
 CONFIG = cases.test_size("vaswani2017_base").replace(dropout=0.25)
@@ -481,14 +478,10 @@ print(json.dumps({{name: [repr(before[name]), repr(after[name])]
 
 def test_an_import_changes_nothing(citizen):
     """Not the environment, nor streams, filters, threads or defaults."""
-    done = subprocess.run(
-        [sys.executable, "-c", IMPORT.format(
-            name=citizen.NAME, package=citizen.PACKAGE,
-            framework=citizen.FRAMEWORK)],
-        capture_output=True, text=True, check=False, cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT)})
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert json.loads(done.stdout.splitlines()[-1]) == {}
+    told = printed("-c", IMPORT.format(
+        name=citizen.NAME, package=citizen.PACKAGE,
+        framework=citizen.FRAMEWORK))
+    assert json.loads(told.splitlines()[-1]) == {}
 
 
 def test_the_face_without_the_harness(citizen, tmp_path):
@@ -508,8 +501,5 @@ assert (ids[:, 0] + 0).shape == (1,)
 assert not [name for name in sys.modules if name.partition(".")[0] in (
     "parity", "parity_tests")]
 """)
-    done = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True,
-        check=False, env=os.environ | {"PYTHONPATH": str(ROOT)}, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr[-2000:]
+    printed(script, here=tmp_path)
     assert pathlib.Path(tmp_path / "again.safetensors").exists()

@@ -7,8 +7,6 @@ result does not show it; its last bits do. The same holds for the other dtypes.
 
 import functools
 import math
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -19,6 +17,7 @@ from parity.check import cases, golden
 from parity.numerics import rounding
 from parity.numerics.comparator import relative_error
 from parity.numerics.tolerances import FLOAT64_LIMIT
+from parity_tests.support.processes import printed
 
 PRESETS = "lesson", "complete", "vaswani2017_base"
 
@@ -164,10 +163,8 @@ print({value.dtype.name for value in found.values()})
 @jax_only
 def test_jax_without_x64_is_refused(port):
     """Left alone JAX computes everything in float32, and says nothing."""
-    done = subprocess.run([sys.executable, "-c", WITHOUT_X64], text=True,
-                          capture_output=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    refused, dtypes = done.stdout.splitlines()
+    refused, dtypes = printed(
+        "-c", WITHOUT_X64, timeout=120).splitlines()
     assert refused.startswith("refused: ") and "set_precision" in refused
     assert dtypes == "{'float64'}"
 

@@ -9,10 +9,7 @@ import contextlib
 import importlib.util
 import itertools
 import math
-import os
 import re
-import subprocess
-import sys
 from unittest import mock
 
 import numpy as np
@@ -28,7 +25,7 @@ from parity import ports
 from parity.check import cases, generation, golden
 from parity.check.runners import EngineRunner
 from parity.numerics.comparator import MATCH
-from parity_tests.support.places import ROOT
+from parity_tests.support.processes import printed
 
 RULES = CHOICES["length_rule"]
 MOST, END = 8, 16
@@ -696,12 +693,8 @@ def test_keras_searches_on_other_backends(engine, backend):
     """The same tokens and scores, whatever Keras runs on."""
     if importlib.util.find_spec(backend) is None:
         pytest.skip(f"not checked: {backend} is not installed")
-    found = subprocess.run(
-        [sys.executable, "-c", ELSEWHERE], capture_output=True, text=True,
-        env=os.environ | {"KERAS_BACKEND": backend},
-        cwd=ROOT)
-    assert set(found.stdout.splitlines()) == {
-        "tokens\tmatch", "scores\tmatch"}, found.stderr
+    found = printed("-c", ELSEWHERE, KERAS_BACKEND=backend)
+    assert set(found.splitlines()) == {"tokens\tmatch", "scores\tmatch"}
 
 
 @pytest.mark.long(12)

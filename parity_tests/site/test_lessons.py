@@ -8,7 +8,6 @@ import multiprocessing
 import os
 import pathlib
 import re
-import subprocess
 import sys
 import time
 
@@ -23,6 +22,7 @@ from parity.commands import editing, lesson
 from parity.reading import (
     lessons, listing, prebuild, reference_pages, slides)
 from parity_tests.support.commands import invoke
+from parity_tests.support.processes import printed, python
 
 PATHS = lessons.paths()
 
@@ -235,10 +235,8 @@ def test_a_notebook_runs_in_a_kernel(path, tmp_path, monkeypatch):
 def test_the_first_cell_of_a_notebook(tmp_path):
     """It installs nothing that is there, and says what it cannot install."""
     def ran(*options):
-        return subprocess.run(
-            [sys.executable, *options, "-c", lessons.INSTALL], cwd=tmp_path,
-            env={**os.environ, "PIP_NO_INDEX": "1", "PYTHONPATH": str(
-                ROOT)}, capture_output=True, text=True)
+        return python(*options, "-c", lessons.INSTALL, here=tmp_path,
+                      PIP_NO_INDEX="1")
     done = ran()
     assert done.returncode == 0 and done.stdout == (
         "transformer-parity is installed.\n")
@@ -275,13 +273,10 @@ def test_pictures_are_kept_where_they_are_wanted(tmp_path, monkeypatch):
 
 @pytest.mark.long(4)
 def test_lesson_is_a_program_too():
-    ran = subprocess.run(
-        [sys.executable, "-c", "from parity.reading import lessons; "
-         "import runpy; lessons._selection = (); "
-         f"runpy.run_path({str(PATHS[0])!r}, run_name='__main__')"],
-        capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stderr
-    assert "frameworks: numpy" in ran.stdout
+    assert "frameworks: numpy" in printed(
+        "-c", "from parity.reading import lessons; "
+        "import runpy; lessons._selection = (); "
+        f"runpy.run_path({str(PATHS[0])!r}, run_name='__main__')")
 
 
 def written(tmp_path, text):

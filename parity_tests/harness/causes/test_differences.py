@@ -4,8 +4,6 @@ import dataclasses
 import io
 import json
 import math
-import subprocess
-import sys
 
 import pytest
 import typer
@@ -19,6 +17,7 @@ from parity.differences.asking import (
     CHANGED, HIDDEN, NEEDS, OURS, RECORDED, TOPICS, UNCHECKED, demonstrate,
     framework, same)
 from parity.differences.registry import REGISTRY
+from parity_tests.support.processes import python
 
 app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
 app.command()(differences.differences)
@@ -252,9 +251,8 @@ def test_tensorflows_log_is_kept_away():
     """Its first lines come before any setting of it is read."""
     if asking.absent("tensorflow"):
         pytest.skip("not checked: tensorflow is not installed")
-    done = subprocess.run(
-        [sys.executable, "-c", "from parity.differences import asking; "
-         "asking.absent('tensorflow')"], capture_output=True, text=True)
+    done = python("-c", "from parity.differences import asking; "
+                  "asking.absent('tensorflow')")
     assert (done.returncode, done.stderr) == (0, "")
 
 

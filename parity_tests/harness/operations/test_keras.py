@@ -1,9 +1,6 @@
 """A Keras model's run as operations: as it is, exact, and edited."""
 
 import math
-import os
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -20,6 +17,7 @@ from keras import layers, ops  # noqa: E402
 
 from parity.operations.keras import Runner  # noqa: E402
 from parity.tracing.keras import modules  # noqa: E402
+from parity_tests.support.processes import printed  # noqa: E402
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(2, 8, 6))
@@ -352,8 +350,5 @@ def test_on_other_backends(backend):
     if keras.backend.backend() != "tensorflow":
         pytest.skip("asked from TensorFlow")
     pytest.importorskip(backend)
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-x", __file__, "-p",
-         "no:cacheprovider"], env=os.environ | {"KERAS_BACKEND": backend},
-        capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-3000:]
+    printed("-m", "pytest", "-q", "-x", __file__, "-p", "no:cacheprovider",
+            KERAS_BACKEND=backend)

@@ -5,7 +5,6 @@ import copy
 import gc
 import multiprocessing
 import pickle
-import subprocess
 import sys
 import threading
 
@@ -20,6 +19,7 @@ from parity.tracing.storage import LARGE, stored
 from parity.tracing.trace import WHOLE, array_digest, trace
 from parity_tests.support.engines import usable
 from parity_tests.support.models import MODELS, ORDER, X, total
+from parity_tests.support.processes import printed
 
 COUNT = LARGE // 8
 
@@ -171,9 +171,7 @@ assert (mine == 7).all() and keep(8.) == [8, 9, 10, 11, 12]
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(),
                     reason="not checked: this system does not fork")
 def test_forked_processes_write_to_files_of_their_own():
-    done = subprocess.run([sys.executable, "-c", FORKING], timeout=60,
-                          capture_output=True, text=True)
-    assert not done.returncode, done.stderr
+    printed("-c", FORKING, timeout=60)
 
 
 def test_gradients_leave_no_tensor_behind():
