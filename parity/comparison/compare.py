@@ -21,6 +21,7 @@ from parity.comparison import sizes
 from parity.comparison.arrays import EMPTY, NOT_FINITE, compare_values
 from parity.comparison.belonging import (
     check_comparable, check_inputs, rearranged_back, surely)
+from parity.comparison.gradients import ParameterGradients
 from parity.comparison.layers import chosen
 from parity.comparison.outputs import (
     caches, differing, not_compared, unlike)
@@ -101,9 +102,8 @@ def compare(a: Trace, b: Trace, names: NameMap | None = None,
     notes = [*check_inputs(a, b, pairs), *pairs.notes,
              *sizes.unlike(a, b, pairs), *_notes(a, b, pairs, dtype)]
     expects = dtype or a.dtype
-    comparing = _Comparing(a, b, limit, dtype, expects)
-    notes += comparing.tie(pairs.parameters)
-    notes += comparing.frozen(pairs.parameters)
+    comparing = _Comparing(a, b, pairs.parameters, limit, dtype, expects)
+    notes += comparing.gradients.notes()
     rows = [row for pair in pairs.parameters
             if part is None or pair.a in part.parameters
             for row in comparing.parameter(pair)]
@@ -124,15 +124,16 @@ def compare(a: Trace, b: Trace, names: NameMap | None = None,
 class _Comparing:
     """The state that the rows of one comparison share."""
 
-    def __init__(self, a, b, limit, dtype, expects):
+    def __init__(self, a, b, parameters, limit, dtype, expects):
         self.a, self.b, self.dtype = a, b, dtype
+        self.gradients = ParameterGradients(a, b, parameters)
         self.steps_a = {step.path: step for step in a.steps}
         self.steps_b = {step.path: step for step in b.steps}
         limits: tuple[float, float, float, float] = (
             model_limits(expects) if expects else (math.nan,) * 4)
-        self.forward, self.alone, self.gradient, self.weight = limits
+        self.forward, self.alone, self.slope, self.weight = limits
         if limit is not None:
-            self.forward = self.alone = self.gradient = limit
+            self.forward = self.alone = self.slope = limit
         self.diverged = []  # (began, ended) of the steps that diverged so far
         #: Path of a parameter -> when it was first used.
         self.owners: dict[str, int] = {}
@@ -144,75 +145,6 @@ class _Comparing:
             step.module for step in a.steps if any(
                 other.began > step.began and other.ended < step.ended
                 for other in a.steps)} if len(a.steps) < 2000 else {WHOLE}
-
-    def tie(self, pairs):
-        """Find parameters that are tied in one model and not in the other.
-
-        The gradient of the tied one is the sum of the others'. ``self.tied``
-        becomes {(side, path of the tied one): [pair, ...]}.
-
-        Yields:
-            A sentence on each.
-        """
-        self.tied = {}
-        for side, other in (("a", "b"), ("b", "a")):
-            mine, theirs = getattr(self, side), getattr(self, other)
-            groups: dict[str, list] = {}
-            for pair in pairs:
-                one = mine.aliases.get(getattr(pair, side),
-                                       getattr(pair, side))
-                groups.setdefault(one, []).append(pair)
-            for one, group in groups.items():
-                names = {getattr(pair, side) for pair in group}
-                several = {theirs.aliases.get(name, name) for name in (
-                    getattr(pair, other) for pair in group)}
-                if len(names) > 1 and len(several) > 1:
-                    self.tied[side, one] = group
-                    yield (f"{', '.join(sorted(names))} of {side} are one "
-                           f"parameter, and {', '.join(sorted(several))} of "
-                           f"{other} are not: training will make them differ.")
-
-    def gradients_of(self, pair):
-        """The gradients of a pair of parameters; None where there is none.
-
-        Where a parameter is tied in one model only, the gradients of the other
-        model are added up, for the first pair alone.
-        """
-        gradients = []
-        for side in "ab":
-            trace, path = getattr(self, side), getattr(pair, side)
-            gradients.append(trace.gradients.get(trace.aliases.get(path, path)))
-        for (side, _), group in self.tied.items():
-            if pair not in group:
-                continue
-            if pair is not group[0]:
-                return None, None
-            at = 1 if side == "a" else 0
-            other = "ab"[at]
-            total = 0
-            for each in group:
-                path = getattr(each, other)
-                trace = getattr(self, other)
-                array = trace.gradients.get(trace.aliases.get(path, path))
-                if array is None or (getattr(each, f"{other}_layout")
-                                     != getattr(pair, f"{other}_layout")):
-                    return None, None
-                total = total + array
-            gradients[at] = total
-        return gradients
-
-    def frozen(self, pairs):
-        """Yield a sentence on each parameter that one model alone trains."""
-        if self.a.loss is None or self.b.loss is None:
-            return
-        for pair in pairs:
-            held = [getattr(self, side).gradients.get(
-                getattr(self, side).aliases.get(path, path)) is not None
-                for side, path in (("a", pair.a), ("b", pair.b))]
-            if held[0] != held[1]:
-                one, other = "ab" if held[0] else "ba"
-                yield (f"{getattr(pair, one)} is trained in {one} and not in "
-                       f"{other}, so that its gradients were not compared.")
 
     def row(self, part, pair, mine, other, limit, a, b, kind="", order=0):
         """Compare two arrays; a PairRow."""
@@ -250,9 +182,9 @@ class _Comparing:
         if row.verdict == DIVERGENCE and pair.by in (SHAPES, CONVENTION):
             row.note = "paired by shape alone: the layout may be wrong"
         yield row
-        mine, other = self.gradients_of(pair)
+        mine, other = self.gradients.of(pair)
         if mine is not None and other is not None:
-            gradient = self.row(GRADIENT, pair, mine, other, self.gradient,
+            gradient = self.row(GRADIENT, pair, mine, other, self.slope,
                              pair.a, pair.b)
             gradient.a_name = gradient.b_name = ""
             self.negligible(gradient, pair, mine, other)
@@ -299,7 +231,7 @@ class _Comparing:
         if local and other.source == MODULE and outputs:
             self.local(pair, mine, other, outputs)
         self.origins(mine, inputs, outputs)
-        return [*inputs, *outputs, *self.gradients(pair, mine, other, kind)]
+        return [*inputs, *outputs, *self.slopes(pair, mine, other, kind)]
 
     def inputs(self, pair, mine, other, kind):
         """The rows of a step's inputs, but for those of true and false."""
@@ -346,14 +278,14 @@ class _Comparing:
         if mine.source == MODULE and any(row.diverges for row in outputs):
             self.diverged.append((mine.began, mine.ended))
 
-    def gradients(self, pair, mine, other, kind):
+    def slopes(self, pair, mine, other, kind):
         """The rows of the gradients by a step's outputs."""
         for value in pair.outputs:
             first = mine.gradients.get(value.a)
             second = other.gradients.get(value.b)
             if first is not None and second is not None:
                 yield self.row(
-                    GRADIENT, value, first, second, self.gradient, pair.a,
+                    GRADIENT, value, first, second, self.slope, pair.a,
                     pair.b, kind, self.backward(mine.ended))
 
     def local(self, pair, mine, other, outputs):
