@@ -170,3 +170,17 @@ def groups_of_one_rate():
     return sgd(), regression(lambda p: SGD(
         [{"params": [each]} for each in p], 1e-2, momentum=0.9,
         weight_decay=0.1))
+
+
+def two_rates(first, last):
+    """Adam, whose groups are a net's first layer and the rest."""
+    def optimizer(parameters):
+        one, two, *rest = parameters
+        return Adam([{"params": [one, two], "lr": first}, {"params": rest}],
+                    last)
+    return regression(optimizer)
+
+
+@fault("learning rate", at="learning rate")
+def rates_of_groups_exchanged():
+    return two_rates(1e-2, 1e-3), two_rates(1e-3, 1e-2)

@@ -237,3 +237,50 @@ def batch_norm_in_training():
     return (regression(lambda p: torch.optim.SGD(p, 1e-2), model=model),
             regression(lambda p: torch.optim.SGD(p, 1e-2),
                        lambda y, t: fn.mse_loss(y, t), model=model))
+
+
+def in_a_loop(criterion=None, tied=True, **more):
+    """A function that makes a Training whose loop reads its own labels, of a
+    tagger whose head is, or was, its table."""
+    def make():
+        model = Tagger()
+        model.head = nn.Linear(16, 10, bias=False).double()
+        model.head.weight = model.embed.weight if tied else nn.Parameter(
+            model.embed.weight.detach().clone())
+        own = torch.optim.SGD(model.parameters(), 0.1)
+        loss = criterion or nn.CrossEntropyLoss(**more)
+
+        def loop():
+            for ids in map(torch.from_numpy, texts()):
+                own.zero_grad()
+                logits = model(ids).transpose(1, 2)
+                loss(logits, ids.roll(-1, 1)).backward()
+                own.step()
+        return Training(model, loop=loop)
+    return make
+
+
+@fault("ignored label", at="loss")
+def padding_counted_in_a_loop():
+    return in_a_loop(ignore_index=0), in_a_loop()
+
+
+@fault("weight tying", at="gradients")
+def tying_lost():
+    return in_a_loop(), in_a_loop(tied=False)
+
+
+@fault("weight tying", at="gradients")
+def tied_by_mistake():
+    return in_a_loop(tied=False), in_a_loop()
+
+
+def gathered(logits, labels):
+    """Cross-entropy by hand; padding does not count."""
+    each = -fn.log_softmax(logits, 1).gather(1, labels[:, None])[:, 0]
+    return each[labels != 0].mean()
+
+
+@sound()
+def gathered_in_a_loop():
+    return in_a_loop(ignore_index=0), in_a_loop(gathered)

@@ -88,10 +88,7 @@ class TrainingComparison:
     def _cause(self, count, cause):
         """A TrainingCause as a card has it."""
         places = [*cause.places] or [
-            "" if not cause.what else self.lines[side].of(*cause.topics)
-            for side in "ab"]
-        if not cause.what:
-            places = [self.lines[side].of("optimiser") for side in "ab"]
+            self.lines[side].of(*cause.topics) for side in "ab"]
         where = " · ".join(filter(None, (
             _moment(cause.step, cause.quantity), cause.where)))
         return CardCause(

@@ -133,7 +133,7 @@ def _updates(case):
         names = [name for name in names if name != updates.MEMBERS]
     made = []
     for name in names:
-        made.append(_of_setting(case, name, a, b, rows[0], before, after))
+        made += _of_setting(case, name, a, b, rows[0], before, after)
     return made
 
 
@@ -155,47 +155,72 @@ def _unknown(case, row):
 
 
 def _of_setting(case, name, a, b, row, before, after):
-    """The TrainingCause that one setting of A's rule is another in B's."""
+    """The TrainingCauses that one setting of A's rule is another in B's: one
+    for all parameters between which it differs alike."""
     framework = case.b.framework
     proof = (f"With a's in b, b's weights are a's to {number(after)}, "
              f"{number(before)} off without.")
     if name == updates.MEMBERS:
         less = sorted(a.rules.keys() - b.rules.keys())
         more = sorted(b.rules.keys() - a.rules.keys())
-        return TrainingCause(
+        return [TrainingCause(
             "parameters not in the optimiser", row.step, WEIGHTS,
             naming.paths_in_words(less or more, len(a.rules)),
             "trained" if less else "not trained",
             "not trained" if less else "trained", ("optimiser",), proof,
             "" if not less else "give the optimiser every parameter"
-            if known(case.b) else "change every parameter in each step")
+            if known(case.b) else "change every parameter in each step")]
     if name == updates.FROZEN:
         paths = sorted({path for one, two in zip(a.gradients, b.gradients)
                         for path in one.keys() ^ two.keys()})
         less = any(one.keys() - two.keys() for one, two in zip(
             a.gradients, b.gradients))
-        return TrainingCause(
+        return [TrainingCause(
             "parameters frozen", row.step, RAW,
             naming.paths_in_words(paths, len(a.rules)),
             "a gradient" if less else "no gradient",
             "no gradient" if less else "a gradient", ("frozen", "model"),
-            proof)
+            proof)]
     if name == "rate":
-        return _of_rate(case, a, b, row, proof)
-    paths = [path for path in b.rules if path in a.rules and getattr(
-        a.rules[path], name) != getattr(b.rules[path], name)] or [*b.rules]
-    one, two = (getattr(side.rules[paths[0]], name) for side in (a, b))
-    in_a, in_b = (_clip_words(name, a.rules[paths[0]], b.rules[paths[0]])
-                  if name == "clip_by" else naming.pair_of(name, one, two))
-    if name == "narrow":
-        in_a, in_b = (f"{each} in float32" if each else "the run's own"
-                      for each in (one, two))
-    return TrainingCause(
-        naming.CAUSES[name], row.step, row.quantity,
-        naming.paths_in_words(paths, len(b.rules)), in_a, in_b,
-        TOPICS.get(name, ("optimiser",)), proof,
-        writing(framework, name, one, b.rules[paths[0]].kind, known(case.b)),
-        rounding=name == "narrow")
+        return _of_rates(case, a, b, row, proof)
+    both = [path for path in b.rules if path in a.rules]
+    alike = _alike({path: tuple(getattr(side.rules[path], name)
+                                for side in (a, b)) for path in both})
+    made = []
+    for (one, two), paths in (alike or [((None, None), both)]):
+        rules = [side.rules[paths[0]] for side in (a, b)]
+        one, two = (getattr(rule, name) for rule in rules)
+        in_a, in_b = (_clip_words(name, *rules)
+                      if name == "clip_by" else naming.pair_of(name, one, two))
+        if name == "narrow":
+            in_a, in_b = (f"{each} in float32" if each else "the run's own"
+                          for each in (one, two))
+        made.append(TrainingCause(
+            naming.CAUSES[name], row.step, row.quantity,
+            naming.paths_in_words(paths, len(b.rules)), in_a, in_b,
+            _topics(name, alike), proof,
+            writing(framework, name, one, rules[1].kind, known(case.b)),
+            rounding=name == "narrow"))
+    return made
+
+
+def _alike(pairs):
+    """[((A's, B's), paths)] of the pairs that differ, those alike together.
+
+    Args:
+        pairs: {path: (A's, B's)}.
+    """
+    found: dict = {}
+    for path, (one, two) in pairs.items():
+        if one != two:
+            found.setdefault((one, two), []).append(path)
+    return [*found.items()]
+
+
+def _topics(name, alike):
+    """Which line tells: of several groups the one that has them all."""
+    return ("optimiser",) if len(alike) > 1 else TOPICS.get(
+        name, ("optimiser",))
 
 
 def known(run):
@@ -203,15 +228,28 @@ def known(run):
     return bool(run.rules) and None not in run.rules.values()
 
 
-def _of_rate(case, a, b, row, proof):
-    """The TrainingCause that learning rates differ: one, or their schedule."""
-    rates = {path: [[each.get(path, math.nan) for each in updates.rates_of(
-        side)] for side in (a, b)] for path in b.rules if path in a.rules}
-    others = [path for path, each in rates.items() if not np.allclose(
-        *each, rtol=1e-9, atol=0, equal_nan=True)]
-    one, two = rates[(others or [*rates])[0]]
-    where = "" if len(others) in (0, len(rates)) else naming.paths_in_words(
-        others, len(rates))
+def _of_rates(case, a, b, row, proof):
+    """The TrainingCauses that learning rates differ, one a group."""
+    rates = {path: tuple(tuple(each.get(path, math.nan) for each in (
+        updates.rates_of(side))) for side in (a, b))
+        for path in b.rules if path in a.rules}
+    alike = _alike({path: each for path, each in rates.items()
+                    if not np.allclose(*each, rtol=1e-9, atol=0,
+                                       equal_nan=True)})
+    alike = alike or [([*rates.values()][0], [*rates])]
+    topics = _topics("rate", alike) if len(alike) > 1 else (
+        "schedule", "optimiser")
+    return [_of_rate(case, one, two, row, proof, topics, "" if len(
+        paths) == len(rates) else naming.paths_in_words(paths, len(rates)))
+        for (one, two), paths in alike]
+
+
+def _of_rate(case, one, two, row, proof, topics, where):
+    """The TrainingCause that a learning rate differs, or its schedule.
+
+    Args:
+        one, two: the rate of each step in A and in B.
+    """
     step = next((i + 1 for i, (mine, other) in enumerate(zip(one, two))
                  if not math.isclose(mine, other, rel_tol=1e-9)), row.step)
     shown = [", ".join(f"{rate:.6g}" for rate in rates[:4])
@@ -219,8 +257,7 @@ def _of_rate(case, a, b, row, proof):
     if len({*one}) == len({*two}) == 1:
         return TrainingCause(
             "learning rate", step, RATE, where,
-            *naming.pair_of("rate", one[0], two[0]),
-            ("schedule", "optimiser"), proof,
+            *naming.pair_of("rate", one[0], two[0]), topics, proof,
             writing(case.b.framework, "rate", one[0], known=known(case.b)))
 
     def shifted(late, early):
@@ -233,7 +270,6 @@ def _of_rate(case, a, b, row, proof):
         what = "schedule off by one step"
         evidence = ("b's rate at each step is a's at the one before.",)
     return TrainingCause(
-        what, step, RATE, where, *shown, ("schedule", "optimiser"), proof,
-        evidence=evidence)
+        what, step, RATE, where, *shown, topics, proof, evidence=evidence)
 
 

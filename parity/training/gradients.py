@@ -5,11 +5,15 @@ import math
 import numpy as np
 
 from parity_io.errors import InputError
+from parity.matching.rearrangement import rearranged
 from parity.numerics.words import listed, number
 from parity.training import (
     losses, models, targets, weighing, weighing_rows)
 from parity.training.cause import TrainingCause
 from parity.training.lockstep import LOSS, RAW
+
+#: How near the gradients of what was tied add up to a gradient, relatively.
+TIED = 1e-9
 
 #: What a field of a formula is called, and which line is about it.
 CAUSES = {"kind": "kind of the loss", "labels": "labels",
@@ -89,7 +93,7 @@ def causes_of(case):
     rows = differing(case.rows)
     if not rows or not any(row.quantity == RAW for row in rows):
         return []  # a loss alone moves no weight
-    for find in (weighing.by_batches, _formula, _scaled,
+    for find in (weighing.by_batches, _formula, _scaled, _untied,
                  weighing_rows.causes_of):
         found = find(case, rows[0])
         if found:
@@ -152,6 +156,43 @@ def _scaled(case, row):
         f"Divided by {factors[0]:.6g}, b's gradients are a's at every step.")]
 
 
+def _untied(case, row):
+    """That what is one parameter in one model are two in the other.
+
+    The gradient of the one is then the sum of both, which are alike at first.
+    """
+    pairs = {(pair.a, pair.b) for pair in case.lock.pairs}
+    sides = [each.steps[0] for each in (case.a, case.b)]
+    wrong = {(one.a, one.b) for one in differing(case.rows)
+             if one.step == 1 and one.quantity == RAW}
+    for names in wrong & pairs if row.step == 1 else ():
+        layout = next(pair for pair in case.lock.pairs
+                      if (pair.a, pair.b) == names)
+        for tied, untied in ((0, 1), (1, 0)):
+            other, mine = sides[untied], names[untied]
+            alone = [path for path, array in other.before.items()
+                     if path not in {each[untied] for each in pairs}
+                     and path in other.raw
+                     and np.array_equal(array, other.before[mine])]
+            for path in alone:
+                both = other.raw[mine] + other.raw[path]
+                arrays = [both, sides[tied].raw[names[tied]]]
+                one, two = (rearranged(lay, array) for lay, array in zip(
+                    (layout.a_layout, layout.b_layout),
+                    arrays[::-1] if tied == 0 else arrays))
+                error = float(np.linalg.norm(one - two) / np.linalg.norm(two))
+                if error <= TIED:
+                    words = ["one parameter", "two, alike at the start"]
+                    return [TrainingCause(
+                        "weight tying", 1, RAW, listed([mine, path]),
+                        *(words if tied == 0 else words[::-1]), ("model",),
+                        f"The gradients of both add up to {'ab'[tied]}'s of "
+                        f"{names[tied]} to {number(error)}.",
+                        "let both be one parameter" if tied == 0 else
+                        "give each a parameter of its own")]
+    return []
+
+
 def _outputs_differ(case, row):
     """Whether the models' outputs differ in a step; None if it is not known.
     """
@@ -180,7 +221,10 @@ def _unknown(case, row):
                      "models do; ask parity compare without --train.")
     elif differ is False and row.quantity == LOSS:
         known.append("The outputs are the same, so the loss is computed "
-                     "in another way.")
+                     "in another way." if row.step == 1 else
+                     "The outputs are the same, and so were the losses "
+                     "before. The loss reads something else that a step "
+                     "changes, such as an average of the weights.")
     return TrainingCause("", row.step, row.quantity, row.b,
                          topics=("loss",), evidence=tuple(known))
 

@@ -34,6 +34,8 @@ class StepRecord:
         buffers_before, buffers: {path: running statistic}.
         batch: the arrays that came in.
         outputs: [(path of a module, its output)], in the order of calls.
+        targets: for each backward pass what its loss was computed of, beside
+            outputs, as far as the graph tells.
         updates: how often the optimiser was called.
     """
 
@@ -48,6 +50,7 @@ class StepRecord:
     buffers: dict = dataclasses.field(default_factory=dict)
     batch: list = dataclasses.field(default_factory=list)
     outputs: list = dataclasses.field(default_factory=list)
+    targets: list = dataclasses.field(default_factory=list)
     updates: int = 0
 
     @property

@@ -67,6 +67,8 @@ def _targets(training, number, record):
                 if hasattr(each, "__array__")])
         found += [list(each) for each in zip(*by_batch)]
     found.reverse()  # the target is the last
+    if record.targets and len({len(each) for each in record.targets}) == 1:
+        found += [list(each) for each in zip(*record.targets)]
     inputs = [array for array in record.batch if array.dtype.kind in "iu"]
     parts = max(len(record.parts), 1)
     found += [[*_split(each, parts)] for each in found
@@ -86,6 +88,8 @@ def _split(batches, parts):
 
 def _placed(arrays, batches):
     """Yield (SAME or NEXT, Places) of outputs and targets that fit."""
+    if arrays[0].ndim > 1 and batches[0].dtype.kind in "iu":
+        batches = [_unfolded(*each) for each in zip(arrays, batches)]
     one, two = arrays[0], batches[0]
     if two.dtype.kind in "iu" and one.ndim == two.ndim + 1:
         if one.shape[:-1] == two.shape:
@@ -100,6 +104,15 @@ def _placed(arrays, batches):
     elif is_float(two) and one.size == two.size and one.ndim and (
             is_float(one)):
         yield SAME, _joined(arrays, batches, numbers=True)
+
+
+def _unfolded(output, target):
+    """Labels that were laid out for a loss, as their output's places are."""
+    rows = output.shape[:-1]
+    for shape in (rows, (*rows[:-1], rows[-1] - 1)):
+        if target.size == np.prod(shape) and target.size:
+            return target.reshape(shape)
+    return target
 
 
 def _joined(arrays, batches, numbers=False):

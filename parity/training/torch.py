@@ -25,6 +25,9 @@ from parity.training.reading import of_torch
 #: Of a model with more numbers in its outputs than this, only its own are kept.
 KEPT = 2_000_000
 
+#: So many operations before a loss are looked at for its targets.
+NODES = 64
+
 #: What optimisers call their state -> what it is.
 SLOTS = {"exp_avg": "first moment", "exp_avg_sq": "second moment",
          "square_avg": "second moment", "momentum_buffer": "momentum",
@@ -159,6 +162,7 @@ class TorchWatcher:
         before = {path: None if tensor.grad is None else
                   tensor.grad.detach().clone()
                   for path, tensor in found.items()}
+        self.see_targets(args[0] if args else keywords.get("tensors"))
         made = call(*args, **keywords)
         gained = {path: tensor.grad if before[path] is None
                   else tensor.grad - before[path]
@@ -175,8 +179,17 @@ class TorchWatcher:
                 tensor.grad.copy_(new if old is None else old + new)
         return made
 
+    def see_targets(self, losses):
+        """Keep what a loss' operations read beside the outputs."""
+        if self.observer.record is not None:
+            loss = losses[0] if isinstance(losses, (tuple, list)) else losses
+            self.observer.record.targets.append([
+                self.framework.to_numpy(each) for each in targets_of(loss)])
+
     def grad(self, call, outputs, inputs, *args, **keywords):
         """In the place of torch.autograd.grad."""
+        if self.model is not None and not self.observer.done:
+            self.see_targets(outputs)
         made = call(outputs, inputs, *args, **keywords)
         if self.model is None or self.observer.done:
             return made
@@ -227,6 +240,24 @@ class TorchWatcher:
         """NumPy's array as a tensor like another."""
         return self.framework.to_native(np.asarray(array)).to(
             like.dtype).to(like.device)
+
+
+def targets_of(loss):
+    """The targets and indices that the last operations of a loss saved."""
+    found, left = [], [getattr(loss, "grad_fn", None)]
+    seen: set = set()
+    while left and len(seen) < NODES:
+        node = left.pop(0)
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        for name in ("_saved_target", "_saved_index"):
+            with contextlib.suppress(RuntimeError):  # it was freed
+                value = getattr(node, name, None)
+                if isinstance(value, torch.Tensor):
+                    found.append(value.detach())
+        left += [each for each, _ in node.next_functions]
+    return found
 
 
 def made_by(make, steps, lock=None):

@@ -37,7 +37,9 @@ SAMPLE = ("eps_of_keras", "eps_before_correction", "no_bias_correction",
           "second_half_summed", "halves_weighed_unlike",
           "zeroed_before_each_half", "never_zeroed", "last_row_left_out",
           "biases_never_moved", "biases_at_another_rate",
-          "biases_not_decayed", "divided_after_the_backward_passes")
+          "biases_not_decayed", "divided_after_the_backward_passes",
+          "padding_counted_in_a_loop", "tying_lost", "tied_by_mistake",
+          "gathered_in_a_loop", "rates_of_groups_exchanged")
 
 
 def adam(parameters):
@@ -341,3 +343,40 @@ def test_a_formula_of_a_loss_is_not_guessed():
     assert list(losses.formulas([{losses.SAME: places}], [1.2345])) == []
     own = losses.value(losses.LossFormula(losses.CROSS), places)
     assert list(losses.formulas([{losses.SAME: places}], [own]))
+
+
+def averaging(keep):
+    """A training that pulls a net to an average of its own weights."""
+    def make():
+        model = net()
+        average = [each.detach().clone() for each in model.parameters()]
+        own = adam(model.parameters())
+
+        def loop():
+            for x, target in map(tensors, batches()):
+                own.zero_grad()
+                far = sum(((one - two)**2).sum() for one, two in zip(
+                    model.parameters(), average))
+                (((model(x) - target)**2).mean() + far).backward()
+                own.step()
+                with torch.no_grad():
+                    for one, two in zip(average, model.parameters()):
+                        one.lerp_(two, 1 - keep)
+        return parity.Training(model, loop=loop)
+    return make
+
+
+def test_a_loss_that_reads_what_steps_change_is_not_called_another_loss():
+    made = parity.diff_training(averaging(0.9), averaging(0.1))
+    card = str(made)
+    assert "step 2, loss" in card, card
+    assert "The loss reads something else" in " ".join(card.split()), card
+
+
+def test_groups_that_differ_unlike_are_told_one_by_one():
+    pair = next(each for each in pairs()
+                if each.name == "rates_of_groups_exchanged")
+    one, two = parity.diff_training(*pair.make()).causes
+    assert (one.in_a, one.in_b) == (two.in_b, two.in_a)
+    assert one.where == "0.weight and 0.bias" and one.write == "lr=0.01"
+    assert two.where == "2.weight and 2.bias" and two.write == "lr=0.001"
