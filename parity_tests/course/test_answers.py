@@ -240,7 +240,8 @@ def test_the_command(tmp_path, monkeypatch):
     wrong = invoke("exercise", "4.1", path)
     assert wrong.exit_code == 1
     assert "On inputs 2 of 4, length 2: " in wrong.output
-    assert "  got      1 1\n  expected 1 0\n" in wrong.output
+    assert "  got       True  True\n  expected  True False\n" in (
+        wrong.output)
     assert "off by one" not in wrong.output and "--hint" in wrong.output
     wrong = invoke("exercise", "4.1", path, "--hint", "--solution")
     assert "“causal mask off by one, to the future”" in wrong.output
