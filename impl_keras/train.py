@@ -47,6 +47,7 @@ class Trainer:
     def __init__(self, model, training):
         self.model, self.training, self.step = model, training, 0
         self.optimizer = parts.optimizer(training, model.config.d_model)
+        # keras: JAX makes no zeros like a variable
         self.m, self.v = ([ops.zeros_like(weight.get().value)
                            for weight in leaves(model)] for _ in range(2))
 

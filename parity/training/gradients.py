@@ -161,36 +161,47 @@ def _untied(case, row):
 
     The gradient of the one is then the sum of both, which are alike at first.
     """
-    pairs = {(pair.a, pair.b) for pair in case.lock.pairs}
-    sides = [each.steps[0] for each in (case.a, case.b)]
-    wrong = {(one.a, one.b) for one in differing(case.rows)
-             if one.step == 1 and one.quantity == RAW}
-    for names in wrong & pairs if row.step == 1 else ():
-        layout = next(pair for pair in case.lock.pairs
-                      if (pair.a, pair.b) == names)
-        for tied, untied in ((0, 1), (1, 0)):
-            other, mine = sides[untied], names[untied]
-            alone = [path for path, array in other.before.items()
-                     if path not in {each[untied] for each in pairs}
-                     and path in other.raw
-                     and np.array_equal(array, other.before[mine])]
-            for path in alone:
-                both = other.raw[mine] + other.raw[path]
-                arrays = [both, sides[tied].raw[names[tied]]]
-                one, two = (rearranged(lay, array) for lay, array in zip(
-                    (layout.a_layout, layout.b_layout),
-                    arrays[::-1] if tied == 0 else arrays))
-                error = float(np.linalg.norm(one - two) / np.linalg.norm(two))
-                if error <= TIED:
-                    words = ["one parameter", "two, alike at the start"]
+    wrong = {(each.a, each.b) for each in differing(case.rows)
+             if each.step == 1 and each.quantity == RAW}
+    for pair in case.lock.pairs if row.step == 1 else ():
+        if (pair.a, pair.b) in wrong:
+            for side in "ab":
+                for path, error in _with_another(case, pair, side):
+                    other = "b" if side == "a" else "a"
+                    words = {side: "two, alike at the start",
+                             other: "one parameter"}
                     return [TrainingCause(
-                        "weight tying", 1, RAW, listed([mine, path]),
-                        *(words if tied == 0 else words[::-1]), ("model",),
-                        f"The gradients of both add up to {'ab'[tied]}'s of "
-                        f"{names[tied]} to {number(error)}.",
-                        "let both be one parameter" if tied == 0 else
+                        "weight tying", 1, RAW,
+                        listed([getattr(pair, side), path]), words["a"],
+                        words["b"], ("model",),
+                        f"The gradients of both add up to {other}'s of "
+                        f"{getattr(pair, other)} to {number(error)}.",
+                        "let both be one parameter" if side == "b" else
                         "give each a parameter of its own")]
     return []
+
+
+def _with_another(case, pair, side):
+    """Yield (path, error) of what a side's parameter is tied to in the other.
+
+    Args:
+        pair: of which the gradients differ in the first step.
+        side: "a" or "b", which has two.
+    """
+    steps = {"a": case.a.steps[0], "b": case.b.steps[0]}
+    step, mine = steps[side], getattr(pair, side)
+    for path, array in step.before.items():
+        if path not in {getattr(each, side) for each in case.lock.pairs} and (
+                path in step.raw
+                and np.array_equal(array, step.before[mine])):
+            raw = {each: steps[each].raw[getattr(pair, each)] for each in "ab"}
+            raw[side] = raw[side] + step.raw[path]
+            one, two = (rearranged(layout, raw[each]) for layout, each in (
+                (pair.a_layout, "a"), (pair.b_layout, "b")))
+            error = float(np.linalg.norm(one - two)
+                          / (np.linalg.norm(one) or 1))
+            if error <= TIED:
+                yield path, error
 
 
 def _outputs_differ(case, row):

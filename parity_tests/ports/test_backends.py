@@ -26,6 +26,28 @@ print(before > 1e-9, error() < 1e-15)
 """
 
 
+#: Whether the moments of a model that is to be trained are zeros like weights.
+MOMENTS = """
+import numpy as np
+from impl_keras import engine
+from transformer_contract.config import TransformerConfig
+from transformer_contract.training import TrainingConfig
+from transformer_contract.weights import initial_weights
+
+config = TransformerConfig(
+    d_model=4, n_heads=2, d_ff=4, n_encoder_layers=1, n_decoder_layers=1,
+    source_vocab=9, target_vocab=9, max_length=8)
+weights = initial_weights(config)
+trainer = engine.trainer(
+    engine.build("transformer", config, weights), TrainingConfig())
+for moments in map(list, (trainer.m, trainer.v)):
+    arrays = [engine.to_numpy(each) for each in moments]
+    print(sum(each.size for each in arrays)
+          == sum(each.size for each in weights.values()),
+          not any(map(np.any, arrays)))
+"""
+
+
 @pytest.mark.parametrize("backend, rounds", [("jax", False), ("torch", True)])
 @pytest.mark.long(12)
 def test_float64_is_multiplied_in_float64(backend, rounds):
@@ -35,6 +57,13 @@ def test_float64_is_multiplied_in_float64(backend, rounds):
             pytest.skip(f"not checked: {need} is not installed")
     assert printed("-c", PRODUCT, KERAS_BACKEND=backend, JAX_ENABLE_X64="1"
                    ).split() == [str(rounds), "True"]
+
+
+def test_training_begins_on_jax():
+    for need in ("keras", "jax"):
+        if importlib.util.find_spec(need) is None:
+            pytest.skip(f"not checked: {need} is not installed")
+    assert printed("-c", MOMENTS, KERAS_BACKEND="jax").split() == ["True"] * 4
 
 
 @pytest.mark.long(3)
