@@ -13,6 +13,9 @@ DEEP, LONG = 9, 160
 SHOWN = ("axis", "k", "diagonal", "shift", "dtype", "groups", "strides",
          "dilation", "padding", "correction", "start", "stop", "step")
 
+#: Where a slice of torch's stops that goes to the end.
+TO_THE_END = 2**63 - 1
+
 #: Operations for which it matters in which shape an array is read.
 ORDERED = {*REDUCTIONS, "slice", "softmax", "take", "topk", "concatenate",
            "flip", "roll"}
@@ -168,7 +171,8 @@ def written(program, maker, parts):
                 f" {sign} " in _outside(part) for sign in "+-<>≤≥=≠")
             else part for part in parts))
     settings = [f"{name}={plain(maker.settings[name])}" for name in SHOWN
-                if maker.settings.get(name) not in (None, (), [], "")]
+                if maker.settings.get(name) not in (
+                    None, (), [], "", TO_THE_END)]
     return f"{maker.name}({', '.join([*parts, *settings])})"
 
 
