@@ -155,11 +155,16 @@ def seeded():
 
 @pytest.fixture(scope="module", autouse=True)
 def forgotten():
-    """What a file's tests had compiled is dropped after it: gigabytes."""
+    """What a file's tests had compiled is dropped after it: gigabytes.
+
+    What is left are the frameworks' own objects, millions of them. They stay,
+    so that no later collection goes through them.
+    """
     yield
     if "jax" in sys.modules:
         sys.modules["jax"].clear_caches()
     gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(params=ports.known_ports())
