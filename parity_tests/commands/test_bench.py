@@ -120,6 +120,7 @@ def test_what_a_library_keeps_is_asked_of_itself(monkeypatch):
 @pytest.mark.skipif(bool(ports.absent("keras")), reason="not checked: Keras")
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"),
                     reason="the system does not say what a process holds")
+@pytest.mark.long
 @pytest.mark.parametrize("onednn", ["0", "1"])
 def test_the_memory_of_tensorflow_is_known(onednn):
     """With oneDNN it keeps what is freed, without it does not."""
