@@ -17,9 +17,6 @@ from parity.ports import split_words
 #: Who is timed.
 PORTS = "numpy", "torch", "keras", "jax"
 
-#: What a plot may be.
-PICTURES = (".png", ".svg", ".pdf")
-
 #: The variables by which everything is tiny, or small so that long batches take
 #: seconds; benchmarks/workload.py reads them.
 QUICK, GROW = "PARITY_BENCH_QUICK", "PARITY_BENCH_GROW"
@@ -63,9 +60,6 @@ def bench(
         "with the batch, to 64, of a small model's fast forms and peers, in "
         "exponents.  [default: forward training generation attention]",
     )] = False,
-    plot: Annotated[Optional[pathlib.Path], typer.Option(
-        metavar="FILE", help="Draw the ratios, with a line at 1: .png, .svg "
-        "or .pdf.", show_default=False)] = None,
     profile: Annotated[bool, typer.Option(
         "--profile", help="Also show where the time of each goes, by its "
         "library's profiler; not of loading.")] = False,
@@ -81,17 +75,12 @@ def bench(
     """Time implementations in turn, each validated first, beside peers."""
     with told_plainly():
         ports = split_words(port or ["all"], PORTS, "port")
-        check_writable(json_file, html, plot, markdown)
-        if plot and plot.suffix not in PICTURES:
-            raise InputError(
-                f"{plot} is no picture that can be drawn; name it "
-                f"{', '.join(PICTURES)}.")
+        check_writable(json_file, html, markdown)
         if quick:
             os.environ[QUICK] = "1"  # for the processes that are timed too
         rounds = rounds or (1 if quick else 5)
         if grow:
-            if against or longest or search or plot or profile or html or (
-                    repeats > 1):
+            if against or longest or search or profile or html or repeats > 1:
                 raise InputError(
                     "--grow goes with works, --port, --threads, --rounds, "
                     "--quick, --loud, --json and --markdown alone; leave the "
@@ -111,8 +100,8 @@ def bench(
                 f"{'--search' if search else '--longest'} is of generation, "
                 "which is not among the works; name it too.")
         command.run(works, ports, threads, against, rounds, repeats,
-                    longest or 128, quick, loud, json_file, plot, profile,
-                    html, markdown, search)
+                    longest or 128, quick, loud, json_file, profile, html,
+                    markdown, search)
 
 
 app = typer.Typer(

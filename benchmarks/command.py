@@ -16,7 +16,8 @@ from rich.table import Table
 from benchmarks import harness, workload
 from benchmarks.limits import roofline
 from benchmarks.passes import PASSES
-from benchmarks.texts import TINY, milliseconds, number
+from benchmarks.texts import (
+    TINY, between, milliseconds, number, replace_between)
 from parity_io.errors import one_of
 from parity_io.files import write_json
 from parity.ports import split_words
@@ -299,7 +300,7 @@ def searches_of(names):
 
 
 def run(works, ports, threads, against, rounds, repeats, longest, quick, loud,
-        json_file, plot, profile, html=None, markdown_file=None, search=None):
+        json_file, profile, html=None, markdown_file=None, search=None):
     """Time some works, print their table, and write JSON if asked to.
 
     Args:
@@ -308,7 +309,6 @@ def run(works, ports, threads, against, rounds, repeats, longest, quick, loud,
         threads: of each library; None for one a core.
         against: the name that all are held against; None for each one's peer.
         longest: the longest target that generation writes.
-        plot: a file for a picture of the ratios, or None.
         profile: whether it is also told where the time goes.
         html: a file for a page, or None.
         markdown_file: a file in which each work's table is replaced, or None.
@@ -328,7 +328,7 @@ def run(works, ports, threads, against, rounds, repeats, longest, quick, loud,
                "longest": longest, "loud": loud, "profile": profile,
                "searches": searches_of(search)}
     for work in works if markdown_file else ():
-        harness.between(markdown_file, harness.mark(work, settled[0]))
+        between(markdown_file, harness.mark(work, settled[0]))
     every, lines, parts, off = [], [], [], []
     for work in works:
         try:
@@ -342,7 +342,7 @@ def run(works, ports, threads, against, rounds, repeats, longest, quick, loud,
         lines += [*caption, *not_measured(work, ports)]
         parts += of_parts
         if markdown_file:
-            harness.replace_between(
+            replace_between(
                 markdown_file, harness.mark(work, settled[0]), "\n".join(
                     [*markdown(rows), "", *caption]))
     lines = [*off, *lines]
@@ -358,8 +358,5 @@ def run(works, ports, threads, against, rounds, repeats, longest, quick, loud,
                                "profile": parts})
     if html:
         write_page(html, every, lines, parts)
-    if plot:
-        from benchmarks.plot import draw
-        draw(every, plot)
     if off:
         raise typer.Exit(1)

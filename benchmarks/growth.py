@@ -21,7 +21,8 @@ from benchmarks import (
     attention, attention_implementations, generation, harness, workload)
 from benchmarks.limits import exponent, roofline
 from benchmarks.passes import PASSES
-from benchmarks.texts import TINY, milliseconds, number
+from benchmarks.texts import (
+    TINY, between, milliseconds, number, replace_between)
 from benchmarks.worker import Worker
 from parity_io.errors import plural
 from parity_io.files import write_json
@@ -299,7 +300,7 @@ def run(works, ports, threads, rounds, quick, loud, json_file, markdown_file):
     console, notes = harness.consoles()
     settled = harness.settle(threads, -1)
     if markdown_file:
-        harness.between(markdown_file, harness.mark(MARK, settled[0]))
+        between(markdown_file, harness.mark(MARK, settled[0]))
     reports, off = [], []
     for work in works:
         try:
@@ -316,7 +317,7 @@ def run(works, ports, threads, rounds, quick, loud, json_file, markdown_file):
     if json_file:
         write_json(json_file, {"schema": 1, "rows": every, "notes": lines})
     if markdown_file:
-        harness.replace_between(
+        replace_between(
             markdown_file, harness.mark(MARK, settled[0]),
             "\n".join([*markdown(every), "", *lines]))
     if off:

@@ -16,8 +16,7 @@ from rich.console import Console
 from benchmarks import workload
 from benchmarks.worker import Worker
 from transformer_contract import weights
-from parity_io.errors import InputError, plural
-from parity_io.files import read_text, write_whole
+from parity_io.errors import plural
 
 #: Seconds between turns, so that threads of the last one have gone to sleep,
 #: and the longest wait for other programs to leave the processor idle.
@@ -224,28 +223,6 @@ def libraries(report):
 def mark(work, threads):
     """The comment of a Markdown file between which a work's table stands."""
     return f"bench {work}, {plural(threads, 'thread')}"
-
-
-def between(path, mark):
-    """What stands before, between and after two comments of a Markdown file.
-
-    Raises:
-        InputError: it lacks them.
-    """
-    begin, end = f"<!-- {mark} -->\n", f"<!-- end {mark} -->\n"
-    before, first, rest = read_text(path).partition(begin)
-    text, last, after = rest.partition(end)
-    if not (first and last):
-        raise InputError(
-            f"{path} lacks the lines {begin.strip()} and {end.strip()}, "
-            "between which the table goes; add them.")
-    return before + begin, text, end + after
-
-
-def replace_between(path, mark, text):
-    """Replace what stands between two comments of a Markdown file."""
-    before, _, after = between(path, mark)
-    write_whole(path, f"{before}{text}\n{after}")
 
 
 def settle(threads, core):

@@ -18,6 +18,7 @@ import typer
 from rich.table import Table
 
 from benchmarks import harness
+from benchmarks.texts import between, replace_between
 from parity.commands.options import Json
 from parity.commands.shell import told_plainly
 from parity.ports import split_words
@@ -100,7 +101,7 @@ def main(
         names = split_words(wait or USUAL, tuple(WAITS), "wait")
         check_writable(json_file, markdown)
         if markdown:
-            harness.between(markdown, "bench waits")
+            between(markdown, "bench waits")
     console, notes = harness.consoles()
     rows, table = [], Table(*COLUMNS)
     for name in names:
@@ -112,7 +113,7 @@ def main(
     console.print(line, highlight=False)
     if markdown:
         lines = [COLUMNS, ["---", *["---:"] * 4], *map(texts_of, rows)]
-        harness.replace_between(markdown, "bench waits", "\n".join(
+        replace_between(markdown, "bench waits", "\n".join(
             [*(f"| {' | '.join(texts)} |" for texts in lines), "", line]))
     if json_file:
         write_json(json_file, {"schema": 1, "rows": rows})

@@ -1,39 +1,31 @@
 """Ask of every case, and print a table by bench.
 
 ``python -m benchmarks.deployed [BENCH …] [--only PATTERN] [--markdown FILE]``:
-caches, compiled, exported or lite; with a FILE the table is written between
-its two comments.
+caches, compiled, exported or lite.
 """
 
-import argparse
 import importlib
 import json
 import pathlib
-import re
 
+from benchmarks import asking
 from benchmarks.deployed.case import outcome_of, table
-
-#: Between these the table stands in a page.
-BEGIN, END = "<!-- deployed -->", "<!-- /deployed -->"
 
 BENCHES = "caches", "compiled", "exported", "lite"
 
 
 def main():
     """The command."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("benches", nargs="*", metavar="BENCH")
-    parser.add_argument("--only", metavar="PATTERN", default="")
+    parser = asking.parser(__doc__, "BENCH")
     parser.add_argument("--kept", metavar="FILE", type=pathlib.Path,
                         help="keep outcomes, and count those that are there")
-    parser.add_argument("--markdown", type=pathlib.Path, metavar="FILE")
     asked = parser.parse_args()
     outcomes = kept(asked.kept)
     done = {(each["kind"], each["name"]) for each in outcomes}
-    for name in asked.benches or BENCHES:
+    for name in asked.groups or BENCHES:
         module = importlib.import_module(f"benchmarks.deployed.{name}")
         for case in module.cases():
-            if not re.search(asked.only, case.name) or (
+            if not asking.is_asked(asked, name, case.name) or (
                     case.kind, case.name) in done:
                 continue
             made = outcome_of(case)
@@ -44,13 +36,7 @@ def main():
             print(f"{name:9}{case.name:34.34}{made.fate:12}"
                   f"{'place' if made.place else '':6}{made.seconds:6.1f} s  "
                   f"{made.words}", flush=True)
-    lines = "\n".join(table(outcomes))
-    print(lines)
-    if asked.markdown:
-        page = asked.markdown.read_text("utf-8")
-        asked.markdown.write_text(re.sub(
-            f"{BEGIN}.*{END}", lambda _: f"{BEGIN}\n{lines}\n{END}", page,
-            flags=re.S), "utf-8")
+    asking.show(asked, "deployed", table(outcomes))
 
 
 def kept(path):

@@ -1,41 +1,33 @@
 """Ask of every planted fault and sound pair, and print a table by family.
 
 ``python -m benchmarks.families [FAMILY …] [--only PATTERN] [--markdown FILE]``:
-with a FILE the table is written between its two comments. ``--kept FILE``
-writes there what became of each pair, and asks of none that stands there: so
-parts may be run one after another. ``--check`` asks nothing, and says how far
-each pair's outputs are apart; ``--modules`` asks ``parity.compare`` and
-``parity.explain``, not ``parity.diff``.
+``--kept FILE`` writes there what became of each pair, and asks of none that
+stands there: so parts may be run one after another. ``--check`` asks nothing,
+and says how far each pair's outputs are apart; ``--modules`` asks
+``parity.compare`` and ``parity.explain``, not ``parity.diff``.
 """
 
-import argparse
 import json
 import pathlib
 import re
 import sys
 
+from benchmarks import asking
 from benchmarks.families.checking import CHANGED, SOUND, difference
 from benchmarks.families.every import pairs
 from benchmarks.families.judging import BenchOutcome, outcome_of, table
 
-#: Between these the table stands in a page.
-BEGIN, END = "<!-- families -->", "<!-- /families -->"
-
 
 def main():
     """The command; exit status 1 if --check finds a pair that is none."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("families", nargs="*", metavar="FAMILY")
-    parser.add_argument("--only", metavar="PATTERN", default="",
-                        help="of pairs, those whose names match")
+    parser = asking.parser(__doc__, "FAMILY")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--modules", action="store_true",
                         help="ask of modules alone, not of operations")
     parser.add_argument("--kept", type=pathlib.Path, metavar="FILE",
                         help="what became of pairs, a line of JSON each")
-    parser.add_argument("--markdown", type=pathlib.Path, metavar="FILE")
     asked = parser.parse_args()
-    chosen = [pair for pair in pairs(asked.families)
+    chosen = [pair for pair in pairs(asked.groups)
               if re.search(asked.only, pair.name)]
     if asked.check:
         sys.exit(sum([not checked(pair) for pair in chosen]) > 0)
@@ -56,13 +48,7 @@ def main():
         print(f"{pair.family:12} {way} {pair.name:32} {outcome.verdict:15}"
               f"{outcome.seconds:4.0f} s  {' ¶ '.join(outcome.told)[:500]}",
               flush=True)
-    lines = "\n".join(table(outcomes))
-    print(lines)
-    if asked.markdown:
-        page = asked.markdown.read_text(encoding="utf-8")
-        asked.markdown.write_text(re.sub(
-            f"{BEGIN}.*{END}", lambda _: f"{BEGIN}\n{lines}\n{END}", page,
-            flags=re.S), encoding="utf-8")
+    asking.show(asked, "families", table(outcomes))
 
 
 def kept(file):

@@ -1,35 +1,22 @@
 """Ask of every sound pair, and print what is said, and a table by topic.
 
-``python -m benchmarks.sound [TOPIC …] [--only PATTERN] [--markdown FILE]``:
-with a FILE the table is written between its two comments.
+``python -m benchmarks.sound [TOPIC …] [--only PATTERN] [--markdown FILE]``
 """
 
-import argparse
-import pathlib
-import re
-
+from benchmarks import asking
 from benchmarks.sound.judge import (
     LIMITS, SILENT, UNSOUND, difference, outcome_of, table)
 from benchmarks.sound.pair import pairs
 
-#: Between these the table stands in a page.
-BEGIN, END = "<!-- sound -->", "<!-- /sound -->"
-
 
 def main():
     """The command; exit status 1 where a pair is not sound."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("topics", nargs="*", metavar="TOPIC",
-                        help="files, or beginnings of their names")
-    parser.add_argument("--only", metavar="PATTERN", default="",
-                        help="of pairs, those whose names match")
+    parser = asking.parser(__doc__, "TOPIC")
     parser.add_argument("--check", action="store_true",
                         help="only whether the pairs are sound")
-    parser.add_argument("--markdown", type=pathlib.Path, metavar="FILE")
     asked = parser.parse_args()
-    chosen = [each for each in pairs() if re.search(asked.only, each.name)
-              and (not asked.topics or each.topic.startswith(
-                  tuple(asked.topics)))]
+    chosen = [each for each in pairs()
+              if asking.is_asked(asked, each.topic, each.name)]
     if asked.check:
         raise SystemExit(check(chosen))
     outcomes = []
@@ -40,13 +27,7 @@ def main():
             [made.verdict, *map(str, made.told)])
         print(f"{each.topic:22}{each.name:34}{made.fate:13}"
               f"{made.error:9.1e}{made.seconds:7.1f} s  {told}", flush=True)
-    lines = "\n".join(table(outcomes))
-    print(lines)
-    if asked.markdown:
-        page = asked.markdown.read_text(encoding="utf-8")
-        asked.markdown.write_text(re.sub(
-            f"{BEGIN}.*{END}", lambda _: f"{BEGIN}\n{lines}\n{END}", page,
-            flags=re.S), encoding="utf-8")
+    asking.show(asked, "sound", table(outcomes))
     raise SystemExit(any(each.fate == UNSOUND for each in outcomes))
 
 

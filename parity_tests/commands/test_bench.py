@@ -56,17 +56,6 @@ def test_turns_that_are_asked_for_are_taken(monkeypatch, words, turns):
     assert invoke(*words).exit_code == 0 and seen == [turns]
 
 
-def test_ratios_are_drawn(tmp_path):
-    """Also where no row has a peer."""
-    from benchmarks.plot import draw
-    row = dict.fromkeys(FIELDS) | {
-        "work": "forward", "implementation": "ours", "form": "fast",
-        "peer": "theirs", "ratio": 0.8}
-    for rows in ([row, row | {"ratio": 30.0, "form": "readable"}], []):
-        draw(rows, tmp_path / "ratios.png")
-        assert (tmp_path / "ratios.png").read_bytes().startswith(b"\x89PNG")
-
-
 def test_times_are_a_page(tmp_path):
     """Which stands alone; also where no row has a peer."""
     from benchmarks import command
@@ -255,7 +244,6 @@ def test_an_exponent_is_a_slope():
     (("forward", "--against", "peers"), "did you mean peer"),
     (("forward", "loading", "--against", "torch"), "'torch' is unknown"),
     (("forward", "--threads", "100000"), "1024"),
-    (("attention", "--plot", "ratios.txt"), "no picture"),
     (("attention", "--against", "jnp"), "'jnp' is unknown"),
     (("forward", "--port", "mlx"), "port 'mlx' is unknown"),
     (("generation", "--search", "greedy"), "choose one of greedy-1, greedy-8"),

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 
-from parity_io.files import write_whole
+from benchmarks.texts import replace_between
 from parity_tests.support.places import ROOT
 
 #: What each package was called before.
@@ -29,9 +29,6 @@ from parity.cli import app
 commands = get_command(app).commands.values()
 print(len(commands), sum(len(one.params) for one in commands))
 """
-
-#: The comments between which the tables stand.
-BEGIN, END = "<!-- sizes -->\n", "<!-- end of sizes -->\n"
 
 
 def python_files(tree):
@@ -161,9 +158,7 @@ def main(page, commit):
                            check=True)
             trees.append(tree)
         made = tables(*map(measured, trees))
-    path = pathlib.Path(page)
-    first, _, rest = path.read_text("utf-8").partition(BEGIN)
-    write_whole(path, first + BEGIN + made + END + rest.partition(END)[2])
+    replace_between(page, "sizes", made.rstrip())
 
 
 if __name__ == "__main__":
