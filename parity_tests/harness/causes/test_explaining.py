@@ -112,6 +112,29 @@ def test_linear_layers(change, expected):
     assert explained(chain(), chain(change=change), "torch") == [expected]
 
 
+def gated(added):
+    """A product or a sum of a gate and what it gates, and a Linear."""
+    usable("torch")
+    from torch import nn
+
+    class Gated(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.gate_proj, self.up_proj, self.down_proj = (
+                nn.Linear(D, D, bias=False) for _ in "123")
+
+        def forward(self, x):
+            gate, up = nn.functional.silu(self.gate_proj(x)), self.up_proj(x)
+            return self.down_proj(gate + up if added else gate * up)
+    return drawn(Gated())
+
+
+@pytest.mark.parametrize("added, word", [(True, "added"),
+                                         (False, "multiplied")])
+def test_a_gate_that_is_added(added, word):
+    assert explained(gated(not added), gated(added), "torch") == [
+        ("down_proj", "gate", word)]
+
 
 def test_reports_and_files(tmp_path):
     from torch import nn

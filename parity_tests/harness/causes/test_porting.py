@@ -5,8 +5,10 @@ import pytest
 
 from benchmarks.porting import hugging_face as porting
 from benchmarks.porting.every import faults
+from benchmarks.porting.hugging_face import W
 from benchmarks.porting.kits import kit
-from benchmarks.porting.planted import RIGHT, outcome_of
+from benchmarks.porting.planted import RIGHT, Planted, outcome_of
+from benchmarks.porting.ways import times, wrapped
 from parity.causes.cause import PRECISION
 from parity.causes.explain import explain
 from parity.causes.formulas.activation import ROUNDED, erfc
@@ -27,33 +29,35 @@ def hugging_face():
 
 ALL = faults()
 
-#: Those whose norms are in float32; the bench has the other families too.
-FAMILIES = "llama", "t5", "gemma2", "mistral", "mixtral", "vit"
-
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "planted", [each for each in ALL if each.family in FAMILIES],
-    ids=lambda planted: f"{planted.family}: {planted.name}")
+    "planted", ALL, ids=lambda planted: f"{planted.family}: {planted.name}")
 def test_planted(planted):
+    """The whole bench, all of it at night."""
     outcome = outcome_of(planted)
     assert outcome.verdict == RIGHT, outcome.told
 
 
-@pytest.mark.long(24)
-@pytest.mark.parametrize("family, name", [
-    ("Llama to torch", "θ 500000"), ("Llama to torch", "equal"),
-    ("BERT to torch", "query and key exchanged"),
-    ("BERT to torch", "no residual"), ("bert", "key's bias missing"),
-    ("whisper", "conv2 padded behind"), ("vit", "upside down"),
-    ("gemma2", "windows in the other layers"),
-    ("gemma2", "cap 2.5 of logits"), ("qwen3_moe", "not to sum 1"),
-    ("mixtral", "two experts exchanged"), ("qwen2_moe", "to sum 1")])
-def test_planted_across(family, name):
-    """A table beside a formula, what was paired by its values, what softmax
-    hides, and a layer of each newer sort."""
-    outcome = outcome_of(next(each for each in ALL if (
-        each.family, each.name) == (family, name)))
+def interleaved(angle):
+    """Marian has all sines, then all cosines."""
+    return np.stack((np.sin(angle), np.cos(angle)), -1).reshape(len(angle), W)
+
+
+@pytest.mark.parametrize("rows, steps, told", [
+    (interleaved, W, ("positions' layout", "in halves", "interleaved")),
+    (lambda angle: np.concatenate((np.sin(angle), np.cos(angle)), -1), W - 2,
+     ("positions' exponent", "2i/d", "i/(d/2 - 1)"))])
+def test_sinusoids_of_another_kind(rows, steps, told):
+    """Through float32, as Marian's are."""
+    import torch
+
+    def table(shape, *given, **named):
+        angle = np.arange(shape[1])[:, None] / 10000.0**(
+            2 * np.arange(W // 2) / steps)
+        return torch.from_numpy(rows(angle)).float().double()
+    outcome = outcome_of(Planted("marian", "", [told], change=wrapped(
+        "SinusoidalPositional", lambda module, forward: table)))
     assert outcome.verdict == RIGHT, outcome.told
 
 
@@ -85,15 +89,6 @@ def test_a_constant_in_float32_is_shown(inside, gated):
     assert (comparison.verdict == FLOAT32) == sound
 
 
-def times(path, factor):
-    """A change of a torch model: what one module gives, times a factor."""
-    def change(model):
-        module = model.get_submodule(path)
-        forward = module.forward
-        module.forward = lambda *given: forward(*given) * factor
-    return change
-
-
 @pytest.mark.long(8)
 @pytest.mark.parametrize("excess", [0.0, 1e-6, 1e-9])
 @pytest.mark.parametrize("path", [
@@ -109,7 +104,8 @@ def test_what_is_handed_on_is_no_further_difference(path, excess, monkeypatch):
     planted = next(each for each in ALL if (each.family, each.name) == (
         "BERT to torch", "equal"))
     (a, ids, named), (b, theirs, _) = planted.models(planted)
-    times(path, 1 + excess)(b)
+    module = b.get_submodule(path)
+    module.forward = times(1 + excess)(module, module.forward)
     comparison = of_traces(trace(a, *ids, **named), trace(b, *theirs))
     assert comparison.verdict == (DIVERGENCE if excess else FLOAT32)
     assert (comparison.explanations[0].cause == PRECISION) == (not excess)
