@@ -14,7 +14,7 @@ from parity import ports
 from parity.commands.options import (
     Html, Json, Markdown, Require, Words, exit_if_missing)
 from parity.commands.shell import told_plainly
-from parity.matrix.cells import WORKS
+from parity.matrix.cells import WORKS, read_matrix
 from parity.numerics.dtypes import TIERS
 from parity.render import terminal
 from parity.subjects import BACKENDS, mesh_axes, mesh_words
@@ -63,7 +63,7 @@ def matrix(
     checked here says why. All of it takes some minutes.
     """
     from parity.check.run import DEVICES
-    from parity.matrix import run, stored
+    from parity.matrix import run
     from parity.render import matrix_page, tables_page
     with told_plainly():
         one_of(preset, PRESETS, "preset")
@@ -83,7 +83,7 @@ def matrix(
         check_writable(json_file, markdown, html)
         exit_if_missing(words(
             require, ports.known_ports(), "port") if require else [])
-        added = [stored.read(file) for file in add or ()]
+        added = [read_matrix(file) for file in add or ()]
         earlier = [one for one in added if one.preset == preset]
         others = [one for one in added if one.preset != preset]
         if others and not markdown:

@@ -3,6 +3,9 @@
 import dataclasses
 import math
 
+from parity_io.checkpoints.folder import read_json
+from parity_io.errors import InputError, is_whole
+from transformer_contract.config import PRESETS
 from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity.numerics.dtypes import BOTH, DTYPES, MIXED, TIERS
 from parity.subjects import Subject, of_json
@@ -170,3 +173,44 @@ class Matrix:
         """The matrix as plain data."""
         return {"schema": SCHEMA, "preset": self.preset, "places": self.places,
                 "cells": [cell.as_json() for cell in self.cells]}
+
+
+def read_matrix(path):
+    """The Matrix that a file of Matrix.as_json has.
+
+    Raises:
+        InputError: it is none, a newer version's, or has unknown words.
+    """
+    words = read_json(path)
+    schema = words.get("schema")
+    if is_whole(schema) and schema > SCHEMA:
+        raise InputError(
+            f"{str(path)!r} is of a newer version of parity (schema "
+            f"{schema}); install that one.")
+    try:
+        matrix = Matrix(words["preset"], [
+            judged(SubjectCell.of_json(one), words["places"])
+            for one in words["cells"]], words["places"])
+        known = schema == SCHEMA and matrix.preset in PRESETS
+    except (KeyError, TypeError, AttributeError, ValueError):
+        known = False
+    if not known:
+        raise InputError(f"{str(path)!r} is no matrix; give what parity check "
+                         "matrix --json wrote.")
+    return matrix
+
+
+def judged(cell, places):
+    """A SubjectCell that was read, its verdict worked out from its numbers.
+
+    Raises:
+        KeyError, TypeError, ValueError: it has other types or unknown words.
+    """
+    if cell.verdict not in (MATCH, DIVERGENCE, NOT_CHECKED) or (
+            cell.subject.dtype not in WORKS[cell.work]
+            or cell.place not in range(len(places))):
+        raise ValueError(cell)
+    if cell.verdict == MATCH and cell.error > cell.limit:
+        return dataclasses.replace(
+            cell, verdict=DIVERGENCE, reason=f"{cell.tensor}: above its limit")
+    return cell

@@ -7,7 +7,7 @@ the dump is of torch's Linear, ReLU, LayerNorm and Linear in float64.
 import json
 import shutil
 
-from parity.matrix import stored
+from parity.matrix import cells
 from parity.numerics.comparator import MATCH
 from parity_tests.support.commands import invoke
 from parity_tests.support.places import ROOT
@@ -34,7 +34,7 @@ def test_a_dump_of_another_schema_is_refused(tmp_path):
 
 
 def test_a_matrix():
-    found = stored.read(EARLIER / "matrix.json")
+    found = cells.read_matrix(EARLIER / "matrix.json")
     assert [(str(cell.subject.row), cell.verdict) for cell in found.cells] == [
         ("torch", MATCH), ("torch, aot_eager", MATCH)]
     assert found.as_json()["cells"][0]["target"]["port"] == "torch"

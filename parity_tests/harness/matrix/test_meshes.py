@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from parity import ports
-from parity.matrix import cells, meshes, run, stored
+from parity.matrix import cells, meshes, run
 from parity.matrix.processes import MeshProcesses
 from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity.subjects import MESH_BACKENDS, Subject, mesh_axes, mesh_modes
@@ -277,7 +277,7 @@ def test_a_mesh_where_nothing_divides_is_not_checked(tmp_path):
     (cell,) = json.loads(file.read_text(encoding="utf-8"))["cells"]
     assert cell["target"]["mesh"] == HALVES
     assert cell["reason"] == "keras.distribution divides arrays on JAX alone"
-    assert stored.read(file).cells[0].reason == cell["reason"]
+    assert cells.read_matrix(file).cells[0].reason == cell["reason"]
 
 
 def test_a_port_without_an_engine_is_not_checked():
