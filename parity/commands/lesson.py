@@ -1,8 +1,11 @@
 """The command ``parity lesson``: a lesson, with what its cells print here."""
 
 import itertools
+import os
 import pathlib
+import shlex
 import shutil
+import subprocess
 import sys
 import tempfile
 import textwrap
@@ -12,7 +15,6 @@ import typer
 
 from parity_io.errors import InputError
 from parity_io.files import as_input_error, write_whole
-from parity.commands import editing
 from parity.commands.shell import told_plainly
 from parity.render import terminal
 
@@ -21,6 +23,9 @@ QUIT, CHANGE = "q", "c"
 
 #: How far code is moved in, so that it is seen to be code.
 MARGIN = "    "
+
+#: The editors that are looked for where none is named.
+USUAL = ("sensible-editor", "nano", "vim", "vi", "notepad")
 
 
 def lesson(
@@ -152,7 +157,7 @@ def _answer():
 def _edited(code):
     """Code as the reader changes it; as it is, where no editor can be used."""
     try:
-        return editing.changed(code, ".py")
+        return edited(code)
     except InputError as error:
         print(terminal.filled(str(error)))
         return code
@@ -182,3 +187,38 @@ def _after(number, paths):
             print(f"parity exercise {task.number:5} {task.title}")
     if number + 1 in paths:
         print(f"Next: parity lesson {number + 1}")
+
+
+def editor():
+    """The words of the reader's editor: VISUAL, EDITOR, or the first here.
+
+    Raises:
+        InputError: there is none.
+    """
+    named = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    if named:
+        return shlex.split(named)
+    found = next(filter(shutil.which, USUAL), None)
+    if not found:
+        raise InputError("no editor was found; name yours in the variable "
+                         "EDITOR, such as EDITOR=nano.")
+    return [found]
+
+
+def edited(code):
+    """What the reader makes of code.
+
+    Raises:
+        InputError: there is no editor, or it cannot be run or fails.
+    """
+    words = editor()
+    with tempfile.TemporaryDirectory(prefix="lesson-") as folder:
+        path = pathlib.Path(folder, "changed.py")
+        path.write_text(code + "\n", encoding="utf-8")
+        try:
+            subprocess.run([*words, str(path)], check=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise InputError(
+                f"the editor {words[0]!r} cannot be used ({error}); name "
+                "another in the variable EDITOR.") from None
+        return path.read_text(encoding="utf-8").rstrip()

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from parity_io.errors import plural
 from parity import ports
-from parity.differences.known_causes import in_words
+from parity.differences.registry import causes_in_words
 from parity.differences.asking import (
     CHANGED, HIDDEN, LEFT_OUT, RECORDED, TOPICS, UNCHECKED, framework, shown)
 from parity.numerics.words import number as in_short
@@ -157,7 +157,7 @@ def _section(one):
     lines = ["", f"### {one.known.name.replace('_', ' ')}", "",
              one.known.about, "", " ".join(filter(None, (
                  f"`parity check differences {one.known.name}`",
-                 in_words(one.known.name)))), "", "| who | answers |",
+                 causes_in_words(one.known.name)))), "", "| who | answers |",
              "|---|---|"]
     for who, value in one.answers.items():
         first, _, rest = who.partition(" ")

@@ -18,7 +18,7 @@ from transformer_contract.shipped import ROOT
 from parity import ports
 from parity import compiled
 from parity.ports import NotChecked
-from parity.commands import editing, lesson
+from parity.commands import lesson
 from parity.reading import (
     lessons, listing, prebuild, reference_pages, slides)
 from parity_tests.support.commands import invoke
@@ -177,10 +177,10 @@ def test_an_editor_is_looked_for(monkeypatch):
     for name in ("VISUAL", "EDITOR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("shutil.which", lambda name: name == "vi")
-    assert editing.editor() == ["vi"]
+    assert lesson.editor() == ["vi"]
     monkeypatch.setattr("shutil.which", lambda name: None)
     with pytest.raises(InputError, match="EDITOR=nano"):
-        editing.editor()
+        lesson.editor()
 
 
 def test_a_lesson_as_a_notebook(tmp_path):

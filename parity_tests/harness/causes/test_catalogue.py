@@ -11,7 +11,7 @@ from parity.diagnosis import proof
 from parity.causes.explain import explain
 from parity.causes.faults import network
 from parity.causes.fit import FAMILIES
-from parity.differences import known_causes, registry
+from parity.differences import registry
 from parity_tests.support.commands import invoke
 from parity_tests.support.engines import usable
 from parity_tests.support.places import ROOT
@@ -107,16 +107,16 @@ def test_every_wrong_value_is_a_causes():
 def test_others_speak_of_causes_by_their_names():
     """Rows of the differences, and the errata."""
     names = {cause.name for cause in CAUSES}
-    assert known_causes.CAUSES.keys() <= registry.REGISTRY.keys()
-    assert {name for row in known_causes.CAUSES.values()
+    assert registry.CAUSES.keys() <= registry.REGISTRY.keys()
+    assert {name for row in registry.CAUSES.values()
             for name in row} <= names
     errata = (ROOT / "parity" / "reading" / "errata.py").read_text()
     told = re.findall(r'cause="([^"]+)"', errata)
     assert len(told) > 5 and set(told) <= names
     text = (ROOT / "docs" / "differences.md").read_text()
-    for row in known_causes.CAUSES:
-        assert (f"`parity check differences {row}` {known_causes.in_words(row)}"
-                in text)
+    for row in registry.CAUSES:
+        words = registry.causes_in_words(row)
+        assert f"`parity check differences {row}` {words}" in text
 
 
 def test_the_page_is_the_catalogue(tmp_path):
