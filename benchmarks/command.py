@@ -18,7 +18,7 @@ from benchmarks.limits import roofline
 from benchmarks.passes import PASSES
 from benchmarks.texts import (
     TINY, between, milliseconds, number, replace_between)
-from parity_io.errors import one_of
+from parity_io.errors import not_installed, one_of
 from parity_io.files import write_json
 from parity.ports import split_words
 from parity.render import tables_page
@@ -157,9 +157,9 @@ def not_measured(work, ports):
     if work == "loading":
         return
     for timed in known_to(work).values():
-        missing = harness.lacks(timed.libraries)
-        if missing and timed.port in (*ports, ""):
-            yield f"Not measured: {timed.title}, {missing} is not installed."
+        words = not_installed(timed.libraries)
+        if words and timed.port in (*ports, ""):
+            yield f"Not measured: {timed.title}, {words}."
 
 
 def table_of_parts(rows):

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import importlib.util
 import os
 import pathlib
 import platform
@@ -16,7 +15,7 @@ from rich.console import Console
 from benchmarks import workload
 from benchmarks.worker import Worker
 from transformer_contract import weights
-from parity_io.errors import plural
+from parity_io.errors import not_installed, plural
 
 #: Seconds between turns, so that threads of the last one have gone to sleep,
 #: and the longest wait for other programs to leave the processor idle.
@@ -52,12 +51,6 @@ def cpu_model():
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor()
-
-
-def lacks(libraries):
-    """The first library that is not installed; None if all are."""
-    return next((library for library in libraries
-                 if importlib.util.find_spec(library) is None), None)
 
 
 def relative_l2(x, truth):
@@ -251,8 +244,8 @@ def installed(libraries, notes):
     """The names whose libraries are there; a note of each that is left out."""
     names = []
     for name, needed in libraries.items():
-        if missing := lacks(needed):
-            notes.print(f"{name} is left out: {missing} is not installed")
+        if words := not_installed(needed):
+            notes.print(f"{name} is left out: {words}")
         else:
             names.append(name)
     return names

@@ -9,13 +9,12 @@ import dataclasses
 import functools
 import importlib
 import importlib.metadata
-import importlib.util
 import os
 import pathlib
 import re
 import sys
 
-from parity_io.errors import InputError, one_of, visible
+from parity_io.errors import InputError, not_installed, one_of, visible
 from transformer_contract.shipped import PACKAGES
 from parity import quiet
 
@@ -102,17 +101,14 @@ def needs(name):
 
 
 def missing(name):
-    """The first module that a port needs and that is not installed."""
-    for need in needs(name):
-        if importlib.util.find_spec(need) is None:
-            return need
-    return None
+    """What a port needs and is not installed, in words; "" where all is."""
+    return not_installed(needs(name))
 
 
 def absent(name):
     """NotChecked if a framework is not installed, TooOld, or else None."""
-    if need := missing(name):
-        return NotChecked(name, f"{need} is not installed")
+    if words := missing(name):
+        return NotChecked(name, words)
     for need, oldest in needs(name).items():
         version = installed(need)
         if version and numbers(version) < numbers(oldest):

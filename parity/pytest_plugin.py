@@ -256,6 +256,5 @@ class _Summary:
         for name in ports.known_ports():
             if name in self.frameworks:
                 continue
-            missing = ports.missing(name)
-            yield name, (f"{missing} is not installed" if missing
-                         else "no array of it was compared")
+            yield name, (ports.missing(name)
+                         or "no array of it was compared")

@@ -1,6 +1,7 @@
-"""The one exception for a user's mistake, not ours."""
+"""The one exception for a user's mistake, and sentences of many places."""
 
 import difflib
+import importlib.util
 import numbers
 import re
 
@@ -22,6 +23,15 @@ def plural(count, thing):
     if count != 1:
         thing = f"{thing[:-1]}ies" if thing.endswith("try") else f"{thing}s"
     return f"{count} {thing}"
+
+
+def not_installed(needs):
+    """That the first module of some that is not here is not installed; "" where
+    all are."""
+    for need in needs:
+        if importlib.util.find_spec(need) is None:
+            return f"{need} is not installed"
+    return ""
 
 
 def visible(text):

@@ -1,8 +1,8 @@
 """What every exporter to ONNX agrees on, and the runtime that runs a model."""
 
-import importlib.util
-
 import numpy as np
+
+from parity_io.errors import not_installed
 
 #: The names of a model's inputs, and of its only output.
 INPUTS = ("source", "target", "source_mask", "target_mask")
@@ -12,13 +12,8 @@ OUTPUT = "output"
 TYPES = {"tensor(int64)": "int64", "tensor(int32)": "int32",
          "tensor(bool)": "bool"}
 
-
-def missing(needs):
-    """The first of some modules that is not installed, in words, or ""."""
-    for need in needs:
-        if importlib.util.find_spec(need) is None:
-            return f"{need} is not installed"
-    return ""
+#: What an exporter or a runtime lacks, in words, or "".
+missing = not_installed
 
 
 class Session:

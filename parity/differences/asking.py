@@ -8,7 +8,6 @@ import dataclasses
 import functools
 import importlib
 import importlib.metadata
-import importlib.util
 import math
 import os
 import warnings
@@ -17,6 +16,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from parity_io.errors import not_installed
 from parity import ports
 
 RECORDED, CHANGED, UNCHECKED = "as recorded", "changed", "not checked"
@@ -204,9 +204,8 @@ def framework(answerer):
 @functools.cache
 def absent(name):
     """Why a framework cannot be asked, or None."""
-    for need in NEEDS[name]:
-        if importlib.util.find_spec(need) is None:
-            return f"{need} is not installed"
+    if words := not_installed(NEEDS[name]):
+        return words
     try:
         if name in ("keras", "tensorflow"):
             os.environ.setdefault("KERAS_BACKEND", "tensorflow")

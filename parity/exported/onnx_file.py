@@ -1,11 +1,10 @@
 """ONNX files: run by ONNX Runtime, and seen node by node."""
 
-import importlib.util
 import pathlib
 
 import numpy as np
 
-from parity_io.errors import InputError
+from parity_io.errors import InputError, not_installed
 from parity.exported.model import ExportedModel, NotInstalled, fitted, named
 
 
@@ -30,8 +29,8 @@ def loaded(path):
 
 def need(name):
     """Raise NotInstalled where a package is not there."""
-    if importlib.util.find_spec(name) is None:
-        raise NotInstalled(f"{name} is not installed")
+    if words := not_installed([name]):
+        raise NotInstalled(words)
 
 
 def opened(model, file, inputs, keywords):

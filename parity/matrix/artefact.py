@@ -6,14 +6,13 @@ what made it. To replay it takes NumPy and the runtime, and no framework.
 """
 
 import hashlib
-import importlib.util
 import pathlib
 
 import numpy as np
 
 from transformer_contract import onnx_session, weights
 from parity_io.checkpoints.folder import read_json
-from parity_io.errors import InputError, is_whole, one_of
+from parity_io.errors import InputError, is_whole, not_installed, one_of
 from parity_io.files import (
     check_ordinary, new_folder, as_input_error, write_json)
 from transformer_contract.onnx_session import INPUTS
@@ -195,9 +194,8 @@ def replay(path):
     facts, content, vectors = read(path)
     subject = Subject(facts["port"], mode=ONNX, dtype=facts["dtype"])
     matrix = Matrix(facts["name"])
-    if importlib.util.find_spec("onnxruntime") is None:
-        matrix.cells.append(left_out(
-            subject, "forward", "onnxruntime is not installed"))
+    if words := not_installed(["onnxruntime"]):
+        matrix.cells.append(left_out(subject, "forward", words))
         return matrix
     import onnxruntime
     matrix.places[0]["versions"] = {"numpy": np.__version__,

@@ -136,7 +136,7 @@ def without_torch(monkeypatch):
     """A machine on which torch is not installed."""
     real = ports.missing
     monkeypatch.setattr(ports, "missing", lambda name: (
-        "torch" if name == "torch" else real(name)))
+        "torch is not installed" if name == "torch" else real(name)))
     ports.engine.cache_clear()
     yield
     ports.engine.cache_clear()

@@ -239,7 +239,7 @@ def test_what_else_asks_for_a_framework_too_old(bad, monkeypatch):
         assert done.exit_code == 1, (words, done.output)
         assert "is too old; install 99.1 or later" in done.output
     monkeypatch.setattr(ports, "missing", lambda name: (
-        "torch" if name == SOUND else None))
+        "torch is not installed" if name == SOUND else ""))
     ports.engine.cache_clear()
     assert invoke("check", "--seeds", 1, "--require",
                   f"bad,{SOUND}").exit_code == 3

@@ -17,7 +17,7 @@ from parity_tests.support.commands import invoke
 
 EPS = dtypes.EPS["float64"]
 PORT = next((name for name in ports.known_ports()
-             if ports.missing(name) is None), None)
+             if not ports.missing(name)), None)
 KEY = Key("lesson", "transformer", "scores", "torch", "float64", "cpu")
 
 

@@ -259,7 +259,7 @@ def test_a_model_of_one_token_is_refused(tmp_path):
 
 def test_without_the_runtime_it_is_not_checked(exported):
     with mock.patch.object(
-            artefact.importlib.util, "find_spec", lambda name: None):
+            importlib.util, "find_spec", lambda name: None):
         done = replayed(exported)
     assert done.exit_code == 4
     assert "onnxruntime is not installed" in done.output
