@@ -154,7 +154,7 @@ def test_a_dump_of_another_framework_or_place(script, tmp_path):
 
 
 LARGE = """
-    import resource, sys, time, torch
+    import resource, sys, torch
     from torch import nn
     from parity.tracing.trace import trace
     from parity.comparison.compare import compare
@@ -178,26 +178,23 @@ LARGE = """
             parameter.mul_(1 + 1e-8)
     size = sum(p.numel() for p in right.parameters())
     x = torch.randint(0, 32000, (2, 16))
-    before, start = peak(), time.process_time()
+    before = peak()
     dump(trace(right, x), sys.argv[1] + "/a")
     dump(trace(wrong, x), sys.argv[1] + "/b")
     found = compare(load(sys.argv[1] + "/a"), load(sys.argv[1] + "/b"))
-    print(size, peak() - before, time.process_time() - start,
-          found.verdict, found.first.a)
+    print(size, peak() - before, found.verdict, found.first.a)
 """
 
 
 @pytest.mark.long(12)
-def test_a_large_model_takes_little_time_and_memory(tmp_path):
+def test_a_large_model_takes_little_memory(tmp_path):
     """60 M parameters: dumped, both, and compared."""
     usable("torch")
-    size, extra, seconds, verdict, first = printed(
+    size, extra, verdict, first = printed(
         "-c", textwrap.dedent(LARGE), tmp_path).split()
     assert int(size) > 60e6 and verdict == DIVERGENCE
     assert first == "5.norm1"
-    print(f"{extra} GiB, {seconds} s")
     assert float(extra) < 2, f"{extra} GiB"
-    assert float(seconds) < 60, f"{seconds} s"
 
 
 def asked(command, script, *words):
