@@ -168,8 +168,8 @@ def truth_of(reference, low, source, settings, dtype, exact=False):
         engine, model = low
         ours = engine.generate(model, source, settings)
         same = np.all(ours["tokens"] == truth["tokens"], axis=(1, 2))
-        own = compare(ours["scores"][same], truth["scores"][same],
-                      np.inf).error
+        own = compare(ours["scores"][same], truth["scores"][same], np.inf,
+                      least=least_score(truth["scores"][same])).error
         if own is None:
             own = np.inf
     threshold = GUARD * tolerances.limit(dtype, own, inner=True) * scale
@@ -178,6 +178,15 @@ def truth_of(reference, low, source, settings, dtype, exact=False):
     return SearchOracle(truth["tokens"][rows], truth["scores"][rows], rows,
                        tolerances.score_limit(dtype, own),
                        len(source) - len(rows))
+
+
+def least_score(scores):
+    """The L2 norm of as many scores of 1, which smaller ones are held against.
+
+    A score is a logarithm: its absolute error is a probability's relative one.
+    And near 0 it is what is left of a logit and a log of a sum.
+    """
+    return float(np.sqrt(scores.size))
 
 
 def searched(engine, model, source, settings, batch):
@@ -242,7 +251,8 @@ def judged(runs_by_cache, settings, truth):
         differences[f"tokens, {way}"] = compare(tokens, expected[0], 0.0)
         # Where tokens part, scores are another hypothesis'.
         differences[f"scores, {way}"] = compare(
-            scores, expected[1], truth.limit, "float64")
+            scores, expected[1], truth.limit, "float64",
+            least=least_score(expected[1]))
         if differences[f"tokens, {way}"].verdict == DIVERGENCE:
             words = cause(runs, truth, settings, differences, way)
             differences[f"tokens, {way}"] = dataclasses.replace(

@@ -148,7 +148,7 @@ class Parts:
         """
         case = cases.gradients_case(
             batch or cases.padded_batch(config), config.pad_id)
-        _, weights = kinks.suited(config, case, dtype, itertools.chain(
+        _, weights = kinks.suited(config, [case], dtype, itertools.chain(
             [weights], kinks.probes(config, 1)))
         return self._cases(preset, config, weights, dtype, [
             dataclasses.replace(case, kind=kind)])

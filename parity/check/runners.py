@@ -15,6 +15,10 @@ from parity.numerics.comparator import (
     DIVERGENCE, Difference, compare, relative_error)
 
 
+#: The step that has every weight's gradient, as one vector.
+ALL_WEIGHTS = "all weights"
+
+
 class EngineRunner:
     """One implementation, in one dtype, on one device, with one model.
 
@@ -111,7 +115,7 @@ class EngineRunner:
         return {"loss": loss,
                 **{f"grad {name}": gradients[name]
                    for name in dict.fromkeys([*weights, *gradients])},
-                "all weights": np.concatenate(
+                ALL_WEIGHTS: np.concatenate(
                     [gradients[name].ravel() for name in weights])}
 
 
@@ -182,6 +186,10 @@ def optimizer_steps(engine, training, d_model, weights, gradients, device):
 class Oracle:
     """The reference's steps in float64, and its own error in a lower dtype.
 
+    In float64 the own error of all gradients as one vector is what they move
+    by where each weight moves by a unit in its last place: how much rounding
+    the model multiplies.
+
     ``positions`` is the config's word for them, and ``values`` are the forward
     pass's steps where limits follow from them, if gradients are among these.
     """
@@ -194,7 +202,7 @@ class Oracle:
     def limit(self, name, dtype):
         """The limit of a step."""
         own = self.own_errors.get(name, 0.0)
-        if name == "all weights":
+        if name == ALL_WEIGHTS:
             return tolerances.gradient_limit(dtype, own)
         if name.startswith("grad "):
             return tolerances.gradient_limit(dtype, own, of_one=True)
@@ -217,9 +225,10 @@ class Oracle:
                 if name.startswith("grad ") else None)
 
     def least(self, name):
-        """The L2 norm of what a step adds up, if that may cancel; else 0."""
+        """How large what a step adds up is, if that may cancel; else 0."""
         return (cancelling.least(name, self.steps, self.values)
-                if name.startswith("grad ") else 0.0)
+                if name.startswith("grad ")
+                else cancelling.least_mean(name, self.steps))
 
 
 class Reference:
@@ -269,7 +278,18 @@ class Reference:
             for name, value in low.items():
                 own[name] = own_error(np.asarray(value), steps[name],
                                       exact.least(name))
+        elif ALL_WEIGHTS in steps:
+            moved = self.moved().steps(case, inputs)
+            own[ALL_WEIGHTS] = own_error(
+                moved[ALL_WEIGHTS], steps[ALL_WEIGHTS])
         return exact
+
+    def moved(self):
+        """The exact model, each weight by one unit in its last place."""
+        exact = self.exact
+        return EngineRunner(exact.engine, exact.config, {
+            name: array * (1 + signs(array.shape) * tolerances.EPS["float64"])
+            for name, array in exact.weights.items()}, "float64")
 
     def forget(self):
         """Drop the models, which are not needed once the truth is known."""
@@ -290,6 +310,12 @@ class Reference:
             np.abs(value).min() <= guard * np.sqrt(np.mean(value**2))
             for name, value in steps.items()
             if name.endswith(("feed_forward.inner", "feed_forward.gate")))
+
+
+def signs(shape):
+    """1 and -1 in turn, as an array of a shape."""
+    return (1.0 - 2 * (np.arange(np.prod(shape, dtype=int)) % 2)).reshape(
+        shape)
 
 
 def own_error(value, truth, least=0.0):

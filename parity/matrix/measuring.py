@@ -37,7 +37,7 @@ def reference(preset, dtype, work):
 def with_truth(config, case, dtype, candidates):
     """The Reference of the first weights that suit a Case, it, and its Oracle;
     candidates as ``kinks.suited`` takes them."""
-    ours, _ = kinks.suited(config, case, dtype, candidates)
+    ours, _ = kinks.suited(config, [case], dtype, candidates)
     return ours, case, ours.truth(case)
 
 

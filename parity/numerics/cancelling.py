@@ -1,4 +1,4 @@
-"""Gradients that are sums of which nearly all may cancel: those of a norm.
+"""Sums of which nearly all may cancel: a norm's gradients, and its mean.
 
 A norm's one scale and one bias each have the sum over all values as gradient,
 Σ g · normalized and Σ g; a mean and a deviation have one over the features. The
@@ -51,6 +51,26 @@ def least(name, arrays, values):
              if last == MEAN_SQUARE
              else arrays.get(f"{norm}.{TERMS.get(last)}", 0))
     size = float(np.linalg.norm(terms))
+    return size if math.isfinite(size) else 0.0
+
+
+def least_mean(name, steps):
+    """The L2 norm of a norm's means of |x|, or 0 if a step is no such mean.
+
+    The mean of x of a row may be all but zero, as behind another norm. Then it
+    has the rounding of x, which is relative to x and alike in a row, so that it
+    adds up: the condition of a sum is Σ|x| / |Σ x| (Higham, section 4.2).
+
+    Args:
+        name: of a step forward.
+        steps: {name: value}; centered [B T D] is x without its mean [B T 1].
+    """
+    norm, _, last = name.rpartition("mean")
+    centered = steps.get(f"{norm}centered")
+    if last or centered is None or norm and not norm.endswith("."):
+        return 0.0
+    size = float(np.linalg.norm(np.mean(
+        np.abs(centered + steps[name]), axis=-1)))
     return size if math.isfinite(size) else 0.0
 
 

@@ -93,14 +93,17 @@ def gradient_limit(dtype, own_error, of_one=False):
     """The limit of a gradient in a whole model; float64 and float32.
 
     Args:
-        dtype, own_error: as in limit.
+        dtype: as in limit.
+        own_error: as in limit; in float64 by how much all gradients move where
+            each weight moves by a unit in its last place. Of 24 layers without
+            ¾ of all values that is 4e-11, in usual models 1e-15.
         of_one: of one weight or step, rather than of all weights as one
             vector. Each has the rounding of every step after it.
     """
-    eps = EPS[dtype]
+    eps, own_error = EPS[dtype], known(own_error)
     if dtype == "float64":
-        return FLOAT64_GRADIENT if of_one else FLOAT64_LIMIT
-    own_error = known(own_error)
+        return FLOAT64_GRADIENT if of_one else min(
+            max(FLOAT64_LIMIT, 8 * own_error), FLOAT64_GRADIENT)
     if of_one:
         return 8 * own_error + 64 * eps
     return min(2 * own_error + 4 * eps, 32 * eps)

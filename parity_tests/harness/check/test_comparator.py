@@ -13,6 +13,7 @@ from hypothesis.extra.numpy import arrays
 from parity import ports
 from parity.check import cases
 from parity.check.run import Oracle, compare_steps
+from parity.check import kinks
 from parity.numerics import cancelling, dtypes, rounding, tolerances
 from parity.numerics.comparator import (
     DIVERGENCE, MATCH, ZERO, compare, relative_error)
@@ -221,9 +222,32 @@ def test_limits():
     assert tolerances.limit("float32", 100 * eps) == 16 * eps
     assert tolerances.limit("float32", 100 * eps, inner=True) == 204 * eps
     assert tolerances.limit("bfloat16", 0.0) == 2 * 2**-7
-    assert tolerances.gradient_limit("float64", 1.0) == 1e-12
+    assert tolerances.gradient_limit("float64", 1e-15) == 1e-12
+    assert tolerances.gradient_limit("float64", 1e-12) == 8e-12
+    assert tolerances.gradient_limit("float64", 1.0) == 1e-10
     assert tolerances.gradient_limit("float64", 1.0, of_one=True) == 1e-10
     assert tolerances.gradient_limit("float32", 100 * eps) == 32 * eps
+
+
+def test_a_mean_is_held_against_what_it_adds_up():
+    """Of a norm alone and in a model; and of no other step."""
+    x = np.array([[[3.0, -1, -2]], [[5, 0, 1]]])
+    mean = x.mean(-1, keepdims=True)
+    for norm in "", "a.norm.":
+        steps = {f"{norm}mean": mean, f"{norm}centered": x - mean,
+                 f"{norm}output": x, "other.mean": mean}
+        expected = {name: 0.0 for name in steps} | {
+            f"{norm}mean": np.sqrt(8.0)}
+        assert {name: cancelling.least_mean(name, steps)
+                for name in steps} == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("x, expected", [
+    (1 + 2**-24, True), (-(1 + 2**-24), True), (1 + 2**-24 + 2**-48, True),
+    (1 + 2**-24 + 2**-40, False), (1.0, False), (0.5 + 2**-25, True),
+    (0.0, False), (-np.inf, False), (1e-60, False)])
+def test_what_lies_between_two_numbers(x, expected):
+    assert kinks.between(np.array([0.25, x])) == expected
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
