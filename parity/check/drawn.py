@@ -49,7 +49,7 @@ CARDS = *FAR, "", "", ""
 OF_A_STACK = "source", "target", "layers", "source_vocab"
 
 #: And which are compared in float64 alone: they take long, or pile errors up.
-EXACT = "target", "layers", "source_vocab"
+EXACT = "source", "target", "layers", "source_vocab"
 
 #: What else a model is drawn by: field -> values.
 NUMBERS = {
@@ -90,6 +90,10 @@ FREE, LONGEST = (6, 1, 3), 11
 #: How many tokens a source and a target have at least where gradients are
 #: compared, and float32.
 ENOUGH = 4
+
+#: Of how many weights of an attention at most 0.4 is left out: of fewer more
+#: might leave none.
+FEW = 512
 
 #: Of how many scores a batch of a layer is compared forward alone.
 COSTLY = 2**20
@@ -158,8 +162,8 @@ class DrawnModel:
 
     @property
     def scaled(self):
-        """Whether its weights are of an unusual scale, and no size is."""
-        return not self.far and self.deal("scaled", (False, True))
+        """Whether its weights are of an odd scale, and no size is."""
+        return not self.far and self.deal("odd", (False, True))
 
     @property
     def short(self):
@@ -376,7 +380,8 @@ def drawn(seed, number):
     if words["norm"] == "rms":
         numbers["norm_rounding"] = deal(
             "norm_rounding", DEPENDENT["norm_rounding"])
-    if "std" in words["norm"]:  # it has no gradient at a row all dropped
+    weights = shape[0] * sizes["n_heads"] * min(shape[1:])**2
+    if weights < FEW or "std" in words["norm"]:  # no slope at a row all dropped
         numbers["dropout"] = min(numbers["dropout"], 0.4)
     # With rounding the gradient of a key's bias is that, and no longer zero.
     # And of millions of scores some lie in the middle of two that are rounded.

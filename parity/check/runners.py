@@ -186,9 +186,8 @@ def optimizer_steps(engine, training, d_model, weights, gradients, device):
 class Oracle:
     """The reference's steps in float64, and its own error in a lower dtype.
 
-    In float64 the own error of all gradients as one vector is what they move
-    by where each weight moves by a unit in its last place: how much rounding
-    the model multiplies.
+    In float64 the own error of a gradient is what it moves by where each weight
+    moves by a unit in its last place: how much rounding the model multiplies.
 
     ``positions`` is the config's word for them, and ``values`` are the forward
     pass's steps where limits follow from them, if gradients are among these.
@@ -279,9 +278,10 @@ class Reference:
                 own[name] = own_error(np.asarray(value), steps[name],
                                       exact.least(name))
         elif ALL_WEIGHTS in steps:
-            moved = self.moved().steps(case, inputs)
-            own[ALL_WEIGHTS] = own_error(
-                moved[ALL_WEIGHTS], steps[ALL_WEIGHTS])
+            for name, value in self.moved().steps(case, inputs).items():
+                own[name] = compare(
+                    value, steps[name], np.inf, zero_scale=exact.zero_scale(
+                        name), least=exact.least(name)).error or 0.0
         return exact
 
     def moved(self):

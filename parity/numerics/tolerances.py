@@ -22,8 +22,9 @@ from parity.numerics.dtypes import (  # noqa: F401
 FLOAT64_LIMIT = 1e-12
 
 #: float64's limit of one gradient, which has the rounding of every step after
-#: it in the model.
-FLOAT64_GRADIENT = 1e-10
+#: it in the model; and the largest, where a model multiplies rounding. The
+#: weakest real bug is larger.
+FLOAT64_GRADIENT, WEAKEST = 1e-10, 1e-9
 
 #: Limit of a weight, a moment or a loss after steps of training in lockstep: a
 #: rounding in a gradient is one in a weight, and so in the next gradient.
@@ -94,16 +95,17 @@ def gradient_limit(dtype, own_error, of_one=False):
 
     Args:
         dtype: as in limit.
-        own_error: as in limit; in float64 by how much all gradients move where
-            each weight moves by a unit in its last place. Of 24 layers without
-            ¾ of all values that is 4e-11, in usual models 1e-15.
+        own_error: as in limit; in float64 by how much it moves where each
+            weight moves by a unit in its last place. Of 24 layers without ¾ of
+            all values that is 4e-11, in usual models 1e-15.
         of_one: of one weight or step, rather than of all weights as one
             vector. Each has the rounding of every step after it.
     """
     eps, own_error = EPS[dtype], known(own_error)
     if dtype == "float64":
-        return FLOAT64_GRADIENT if of_one else min(
-            max(FLOAT64_LIMIT, 8 * own_error), FLOAT64_GRADIENT)
+        least, most = ((FLOAT64_GRADIENT, WEAKEST) if of_one
+                       else (FLOAT64_LIMIT, FLOAT64_GRADIENT))
+        return min(max(least, 8 * own_error), most)
     if of_one:
         return 8 * own_error + 64 * eps
     return min(2 * own_error + 4 * eps, 32 * eps)

@@ -225,7 +225,8 @@ def test_limits():
     assert tolerances.gradient_limit("float64", 1e-15) == 1e-12
     assert tolerances.gradient_limit("float64", 1e-12) == 8e-12
     assert tolerances.gradient_limit("float64", 1.0) == 1e-10
-    assert tolerances.gradient_limit("float64", 1.0, of_one=True) == 1e-10
+    assert tolerances.gradient_limit("float64", 0.0, of_one=True) == 1e-10
+    assert tolerances.gradient_limit("float64", 1.0, of_one=True) == 1e-9
     assert tolerances.gradient_limit("float32", 100 * eps) == 32 * eps
 
 
