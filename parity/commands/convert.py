@@ -37,9 +37,10 @@ def convert(
     """Find which parameter of one model is which of another, and convert.
 
     Both are run on drawn weights, on the inputs that their functions return,
-    and a parameter has its place where every step that it feeds agrees. Exit
-    status: 0 all have theirs and the outputs agree, 1 some have none or
-    the outputs differ, 2 usage or unreadable input.
+    and a parameter has its place where every step that it feeds agrees. Where
+    some have none, FILE is a draft, which is not applied before it is
+    corrected. Exit status: 0 all have theirs and the outputs agree, 1 some
+    have none or the outputs differ, 2 usage or unreadable input.
     """
     with told_plainly():
         if apply_file is None:
@@ -74,7 +75,7 @@ def _find(a, b, out, reverse, leave_out):
     models = called(a), called(b)
     with running(f"{a} or {b}"):
         found = find.find(*models, leave_out)
-    mapping_file.write(found.mapping, out)
+    mapping_file.write(found.mapping, out, found.remarks)
     print(found_words(found, out))
     raise typer.Exit(0 if found.complete else DIVERGED)
 

@@ -8,7 +8,7 @@ from parity.conversion.weights import owners
 from parity.matching.rearrangement import best, candidates, rearranged
 from parity.matching.values import NEAR, alike, far_apart, signature
 from parity.numerics.distance import finite_distance
-from parity.tracing.trace import is_float
+from parity.tracing.trace import WHOLE, is_float
 
 
 #: From this size on, numbers equal in both models are a mask's.
@@ -72,8 +72,9 @@ class Computed:
             owned.setdefault(path, []).append(name)
         for step in run.steps:
             for array in step.inputs.values():
-                if step.module in owned:
+                if step.module in owned or step.module == WHOLE:
                     known[id(array)] = array
+                if step.module in owned:
                     self.readers.setdefault(id(array), []).append(step.module)
             for array in step.outputs.values():
                 known[id(array)] = array

@@ -29,8 +29,9 @@ SUM, WEIGHT_NORM = "sum", "weight_norm"
 #: Joins that compute.
 COMPUTED = SUM, WEIGHT_NORM
 
-#: Why an entry stands: the values are equal, the run shows it, a person says.
-VALUES, RUN, USER = "values", "run", "user"
+#: Why an entry stands: the run shows it, it is a guess that nothing shows, a
+#: person says so.
+RUN, GUESS, USER = "run", "guess", "user"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Rule:
         pieces: of what it is made, a Slice each.
         join: "" of one piece, else "concatenate N", "stack N" or "sum".
         then: the layout of the whole.
-        by: VALUES, RUN or USER.
+        by: RUN, GUESS or USER.
     """
 
     b: str

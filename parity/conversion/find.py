@@ -7,7 +7,7 @@ from parity_io.errors import InputError
 from parity.comparison.belonging import check_inputs
 from parity.comparison.compare import compare
 from parity.comparison.result import OUTPUT
-from parity.conversion.entry import Mapping
+from parity.conversion.entry import GUESS, Mapping
 from parity.conversion.weight_source import is_bias
 from parity.conversion.search import WeightSearch
 from parity.conversion.activations import Computed, distance
@@ -58,10 +58,23 @@ class Pairing:
         return self.error <= FLOOR
 
     @property
+    def draft(self):
+        """Whether a parameter has no place, or one that nothing shows."""
+        return bool(self.over_a or self.over_b or self.doubts)
+
+    @property
     def complete(self):
         """Whether every parameter has its place, and the outputs agree."""
-        return self.agrees and not (
-            self.over_a or self.over_b or self.doubts)
+        return self.agrees and not self.draft
+
+    @property
+    def remarks(self):
+        """What is to be corrected, a sentence each."""
+        return [f"{name!r} of {side} has no place: {why}."
+                for side, over in (("A", self.over_a), ("B", self.over_b))
+                for name, why in over.items()] + [
+            f"{name!r} of B is not sure: {why}."
+            for name, why in self.doubts.items()]
 
 
 def find(a, b, left=()):
@@ -107,6 +120,9 @@ def find(a, b, left=()):
                   for name, each in search.doubts.items()}
     if error > FLOOR:
         doubts = dict.fromkeys(guessed, UNSHOWN) | doubts
+    mapping.entries = [
+        dataclasses.replace(entry, by=GUESS) if entry.b in doubts else entry
+        for entry in mapping.entries]
     over_a, over_b = _without_place(a, b, mapping, moved, [
         name for name in lasting if name not in left_b], left)
     kept = [name for name in (*a.names, *b.names) if name in frozen

@@ -9,10 +9,14 @@ import math
 
 import numpy as np
 
-from parity.matching.rearrangement import SAME, candidates, parsed
+from parity.matching.rearrangement import (
+    SAME, candidates, parsed, rearranged)
 
 #: By how many rows a table may be longer, which nobody reads.
 SPARE_ROWS = 8
+
+#: Of arrays with more numbers it is not counted which a part has.
+LARGEST = 1 << 20
 
 
 def kind_of(layout):
@@ -39,8 +43,30 @@ def then(first, second):
     return ", ".join(each for each in (first, second) if each != SAME) or SAME
 
 
+@functools.cache
+def places(shape, layout):
+    """bool [size]: which numbers of an array a layout takes."""
+    taken = np.zeros(math.prod(shape), bool)
+    taken[rearranged(layout, np.arange(taken.size).reshape(shape))] = True
+    return taken
+
+
+@functools.cache
+def overlap(shape, one, two):
+    """Whether two layouts of an array, "" for all of it, take one number of
+    it both; of large arrays only whether they are equal."""
+    if not one or not two or one == two:
+        return True
+    return math.prod(shape) <= LARGEST and bool(
+        (places(shape, one) & places(shape, two)).any())
+
+
 def last_part(which, count, array):
     return np.split(array, count, -1)[which - 1]
+
+
+def last_every(which, count, array):
+    return array[..., which - 1::count]
 
 
 def last_slice(start, stop, array):
@@ -48,22 +74,29 @@ def last_slice(start, stop, array):
 
 
 def parts(shape, count):
-    """Yield (layout, cost, cut, shape) of the parts of a packed array."""
+    """Yield (layout, cost, cut, shape) of the parts of a packed array, which
+    stand one after another; two of them may be interleaved."""
     for axis, length in enumerate(shape):
         if length % count:
             continue
         rest = (*shape[:axis], length // count, *shape[axis + 1:])
+        apart = (*rest[:axis + 1], count, *rest[axis + 1:])
         for which in range(1, count + 1):
             yield (f"part {which} of {count} along {axis}", 0.1 * which,
                    functools.partial(last_part, which, count), rest)
+            if count == 2:
+                yield (f"reshape {words(apart)}, part {which} of {count} along "
+                       f"{axis + 1}, reshape {words(rest)}", 0.3 + 0.1 * which,
+                       functools.partial(last_every, which, count), rest)
 
 
-def slices(shape, target, number=None):
+def slices(shape, target, place=lambda count: None):
     """Yield (layout, cost, cut, shape) of what is cut out of one axis.
 
     Args:
-        number: which of many equal slices the name of the target says, such
-            as an expert's of all that stand one after another; or None.
+        place: of a number of equal slices gives the one that the name of the
+            target says, such as an expert's of all that stand one after
+            another; or None.
     """
     size = int(np.prod(target))
     for axis, length in enumerate(shape):
@@ -76,8 +109,8 @@ def slices(shape, target, number=None):
         rest = (*shape[:axis], width, *shape[axis + 1:])
         starts = {0, length - width, *range(0, length - width + 1, width)}
         if len(starts) > 9:
-            if number is None or length % width or (
-                    (number + 1) * width > length):
+            number = None if length % width else place(length // width)
+            if number is None:
                 continue
             starts = {number * width}
         for start in sorted(starts):
@@ -85,43 +118,6 @@ def slices(shape, target, number=None):
             yield (f"slice {start} {start + width} along {axis}",
                    0.5 if suffix else 1,
                    functools.partial(last_slice, start, start + width), rest)
-
-
-def expert(shape, target, number):
-    """Yield (layout, cost) of one expert's array, or a half of it.
-
-    Args:
-        shape: of the array of all experts, which stand along the first axis.
-        target: the shape that is made.
-        number: which expert the name of the target says, or None.
-    """
-    if len(shape) != len(target) + 1 or shape[0] < 2 or math.prod(
-            shape[1:]) not in (math.prod(target), 2 * math.prod(target)):
-        return
-    rest = shape[1:]
-    for i in range(shape[0]) if number is None else [number]:
-        if i >= shape[0]:
-            continue
-        start = f"slice {i} {i + 1} along 0, reshape {words(rest)}"
-        cost = 0.3 + 0.05 * (number is None) * i
-        if math.prod(rest) == math.prod(target):
-            for more, layout in enumerate(candidates(rest, target)):
-                yield (start if layout == SAME else f"{start}, {layout}",
-                       cost + 0.2 * more)
-            continue
-        for axis, length in enumerate(rest):
-            half = (*rest[:axis], length // 2, *rest[axis + 1:])
-            if length % 2 or sorted(half) != sorted(target):
-                continue
-            pairs = (*rest[:axis], length // 2, 2, *rest[axis + 1:])
-            for which, (apart, more) in itertools.product((1, 2), (
-                    (f"part {{}} of 2 along {axis}", 0.0),
-                    (f"reshape {words(pairs)}, part {{}} of 2 along "
-                     f"{axis + 1}, reshape {words(half)}", 0.3))):
-                part = f"{start}, {apart.format(which)}"
-                for i, layout in enumerate(candidates(half, target)):
-                    yield (part if layout == SAME else f"{part}, {layout}",
-                           cost + 0.1 * which + more + 0.2 * i)
 
 
 def joins(arrays, target):
@@ -138,8 +134,15 @@ def joins(arrays, target):
         ends = list(itertools.accumulate(lengths))
         cuts = tuple(functools.partial(last_slice, end - each, end)
                      for each, end in zip(lengths, ends))
+        count = len(arrays)
+        every = tuple(functools.partial(last_every, which, count)
+                      for which in range(1, count + 1))
         for i, layouts in enumerate(alike_layouts(arrays, pieces)):
             yield layouts, f"concatenate {axis}", SAME, 0.1 * i, cuts
+            if len(set(pieces)) == 1 and lengths[0] > 1 and all(
+                    array.ndim == len(target) for array in arrays):
+                yield (layouts, f"stack {axis + 1}",
+                       f"reshape {words(target)}", 0.3 + 0.1 * i, every)
 
 
 def alike_layouts(arrays, shapes):

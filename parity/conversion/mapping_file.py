@@ -4,11 +4,11 @@ import json
 import math
 import tomllib
 
-from parity_io.errors import InputError
+from parity_io.errors import InputError, visible
 from parity_io.files import read_text, write_whole
 from parity_io.memory import check_memory
 from parity.conversion.entry import (
-    USER, Rule, Mapping, Slice, parsed_join)
+    GUESS, USER, Rule, Mapping, Slice, parsed_join)
 from parity.matching.rearrangement import SAME, parsed
 
 HEAD = """\
@@ -17,19 +17,31 @@ HEAD = """\
 # or several of these with commas, as NumPy does them. `take` is done to each
 # parameter of A; several are joined by `join`: concatenate 0, stack 0, sum or
 # weight_norm (g and v);
-# `then` is done to the whole. `by` says why: run (each step agrees) or user.
+# `then` is done to the whole. `by` says why: run (each step agrees) or user;
+# a guess is none, and is not applied.
+"""
+
+DRAFT = """\
+# THIS IS A DRAFT. It is not applied before what is named here is corrected;
+# write by = "user" where you have corrected a guess.
 """
 
 
-def write(mapping, path):
-    """Write a Mapping as TOML, whole or not at all."""
-    write_whole(path, text_of(mapping))
+def write(mapping, path, remarks=()):
+    """Write a Mapping as TOML, whole or not at all.
+
+    Args:
+        remarks: what makes it a draft, a sentence each.
+    """
+    write_whole(path, text_of(mapping, remarks))
 
 
-def text_of(mapping):
+def text_of(mapping, remarks=()):
     """The TOML of a Mapping."""
     text = lambda value: json.dumps(value, ensure_ascii=False)  # noqa: E731
-    lines = [HEAD]
+    lines = [DRAFT + "".join(
+        f"# - {visible(each)}\n" for each in remarks)] if remarks else []
+    lines.append(HEAD)
     for side in "ab":
         lines.append(f"[{side}]  # shapes")
         lines += [f"{text(name)} = {list(shape)}"
@@ -68,7 +80,7 @@ def read(path):
 
     Raises:
         InputError: it is missing or no TOML, names what is not there or
-            something twice, or a layout does not fit.
+            something twice, holds a guess, or a layout does not fit.
     """
     try:
         data = tomllib.loads(read_text(path))
@@ -112,6 +124,9 @@ def read(path):
                     "it, or name it in left_out.")
     mapping = Mapping(entries, **shapes, tied_a=tied["a"], tied_b=tied["b"],
                       left_a=left["a"], left_b=left["b"])
+    if guesses := [entry.b for entry in entries if entry.by == GUESS]:
+        raise wrong(f"is a draft: of what {guesses[0]!r} of B is made is a "
+                    'guess; correct it, and write by = "user".')
     over = mapping.uncovered()
     if unused := [name for name in over if name not in left["a"]]:
         raise wrong(f"does not use {unused[0]!r} of A: {over[unused[0]]}; "

@@ -14,8 +14,10 @@ MOST = 30_000
 #: What a combination costs more of which the layouts differ in kind, of which
 #: those of equal shapes do at all, one whose parts are not in order, one with
 #: a bias of another module, or part, than its weight's, one with a part of a
-#: module beside what is of another, and one in which two experts are unlike.
-MIXED, UNLIKE, TURNED, UNFIT, ABROAD, STRANGE = 0.5, 0.3, 0.1, 3, 0.5, 2
+#: module beside what is of another, one in which two experts are unlike, and
+#: one in which equal parts of an array become arrays of unlike shapes.
+MIXED, UNLIKE, TURNED, UNFIT, ABROAD, STRANGE, ODD = (
+    0.5, 0.3, 0.1, 3, 0.5, 2, 1)
 
 #: What a beginning of a combination costs less for each choice in it.
 WHOLE_FIRST = 0.5
@@ -82,15 +84,8 @@ class Options:
 
     def _twice(self, chosen, source):
         """Whether something would be used a second time."""
-        for mine, part in source.marks:
-            if mine in self.index.tied:
-                continue
-            for other in chosen:
-                for name, taken in other.marks:
-                    if mine == name and (
-                            not part or not taken or part == taken):
-                        return True
-        return False
+        return any(self.index.twice(*mark, *taken) for mark in source.marks
+                   for other in chosen for taken in other.marks)
 
     def together(self, choices):
         """Yield {path: option} of the choices, without what is used twice."""
@@ -110,7 +105,10 @@ class Options:
                 whole.family == other.family and whole.alike != other.alike
                 for other in chosen) + ABROAD * sum(
                 whole.owner != other.owner
-                for other in chosen if any(whole.parts) or any(other.parts))
+                for other in chosen if any(whole.parts) or any(other.parts)
+            ) + ODD * any(
+                whole.shapes != other.shapes and whole.halved & other.halved
+                for other in chosen)
         for chosen in cheapest(lists, more):
             yield {each.path: whole.option
                    for each, whole in zip(choices, chosen)}
@@ -129,7 +127,9 @@ class Options:
             marks(option), [source.kind for source in option],
             [self.arrays[source.entry.b].shape for source in option],
             main.parts, main.owners[0],
-            numberless(main.entry.b), main.alike)
+            numberless(main.entry.b), main.alike, {
+                (name, "slice" in part and part.split(",")[0])
+                for name, part in main.marks if "part" in part})
 
     def _main(self, option):
         """The source of an option's parameter with the most axes."""
@@ -141,7 +141,8 @@ class Options:
 class Priced:
     """An option, what it costs and uses, the kind of its first layout and of
     each, the shapes that it makes, the parts that its first is of, and whose
-    these are; and what those of all experts have in common."""
+    these are; what those of all experts have in common; and the arrays, or
+    experts, of which it takes an equal part."""
 
     option: tuple
     cost: float
@@ -153,6 +154,7 @@ class Priced:
     owner: str
     family: str
     alike: tuple
+    halved: set
 
 
 def cheapest(lists, more):

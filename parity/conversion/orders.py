@@ -65,6 +65,13 @@ class OrderedOptions(Options):
             firsts.append(dataclasses.replace(first, options=options))
             members[first.path] = [*zip(others, ways)]
         for combination in self.together(firsts):
+            seconds = [way[alike(option)] for path, option
+                       in combination.items() for _, way in members[path][:1]]
+            options = [*combination.values(), *seconds]
+            if any(self._twice(options[i], source)
+                   for j in range(len(combination), len(options))
+                   for source in options[j] for i in range(j)):
+                continue
             yield combination | {
                 other.path: way[alike(option)]
                 for path, option in combination.items()

@@ -215,8 +215,8 @@ class WeightSearch(WeightTrial):
             cost = sum(source.cost for source in chosen)
             if found and cost > LIKELY + found[0][3]:
                 break
-            key = sorted((source.owners, sorted(source.marks))
-                         for source in chosen)
+            key = sorted((source.owners, source.entry.join, sorted(
+                source.marks)) for source in chosen)
             if any(key == known and score.exact
                    for known, score, *_ in found):
                 continue

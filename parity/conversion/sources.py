@@ -4,6 +4,7 @@ Nothing here decides: names, order and shapes say only what is tried first.
 """
 
 import dataclasses
+import functools
 import itertools
 import re
 
@@ -12,13 +13,17 @@ import numpy as np
 from parity.conversion.entry import RUN, SUM, WEIGHT_NORM, Rule, Slice
 from parity.conversion.weight_source import (
     WeightSource, common, is_bias, numberless)
+from parity.conversion.experts import Numbered, expert, packed
 from parity.conversion.layouts import (
-    expert, joins, kind_of, parts, slices, then, turned_round)
+    joins, kind_of, overlap, parts, slices, then, turned_round)
 from parity.matching.rearrangement import PACKED, SAME, candidates
 from parity.matching.words import likeness
 
 #: How many sources of one parameter are kept, and how many arrays are joined.
 MOST, JOINED = 60, (2, 3)
+
+#: How experts are joined, which are kept besides.
+PACK = "stack 0"
 
 #: What a source costs less that is right in another layer.
 AGAIN = 2
@@ -53,17 +58,20 @@ class SourceIndex:
                           if kind in step.kind}
         ties = set(a.trace.aliases.values())
         self.tied = {name for name in self.names if name in ties}
+        self.numbered = Numbered(b.names)
+        self.lists = Numbered(self.names)
 
     def free(self, source):
         """Whether no piece of a source is taken already."""
         for name, part in source.marks:
-            if name in self.tied:
-                continue
-            for other, taken in self.taken:
-                if other == name and (
-                        not part or not taken or part == taken):
-                    return False
+            if any(self.twice(name, part, *taken) for taken in self.taken):
+                return False
         return True
+
+    def twice(self, name, part, other, taken):
+        """Whether two marks have one number of A."""
+        return name == other and name not in self.tied and overlap(
+            self.a.names[name].shape, part, taken)
 
     def take(self, source):
         """Its pieces are used; its layout is what such parameters have."""
@@ -88,8 +96,9 @@ class SourceIndex:
         found = []
         for source in itertools.chain(
                 self._single(b, near, wide), self._joined(b, near, wide),
-                self._experts(b, near, wide), self._normed(b, near, wide),
-                self._gated(b, near, wide), self._summed(b, near, wide)):
+                self._experts(b, near, wide), self._packed(b, near, wide),
+                self._normed(b, near, wide), self._gated(b, near, wide),
+                self._summed(b, near, wide)):
             if self.free(source):
                 learned = self.learned.get(self._sort(source))
                 extra = 0 if learned is None or learned == source.kind else 1.5
@@ -98,7 +107,8 @@ class SourceIndex:
                 found.append(dataclasses.replace(
                     source, cost=source.cost + extra))
         found.sort(key=lambda source: source.cost)
-        return found[:MOST]
+        return found[:MOST] + [source for source in found[MOST:]
+                               if source.entry.join == PACK]
 
     def _likely(self, b, near, wide):
         """Yield (A's name, cost) without the layout's."""
@@ -120,31 +130,52 @@ class SourceIndex:
     def _single(self, b, near, wide):
         """Of one parameter of A, whole or a part of it."""
         target = self.b.names[b].shape
-        size, number = int(np.prod(target)), number_of(b)
+        size = int(np.prod(target))
+        place = functools.partial(self.numbered.place, b)
         for name, cost in self._likely(b, near, wide):
             shape = self.a.names[name].shape
             count, whole = divmod(int(np.prod(shape)), max(size, 1))
             taken = [("", 0, None, shape)] if count == 1 and not whole else [
                 *(parts(shape, count) if not whole and count in PACKED
-                  else ()), *slices(shape, target, number)]
+                  and not self.numbered.is_expert(b, target, name, shape)
+                  else ()), *slices(shape, target, place)]
             for part, more, cut, rest in taken:
                 for i, layout in enumerate(candidates(rest, target)):
                     both = then(part or SAME, layout)
                     yield WeightSource(
                         Rule(b, (Slice(name, both),), by=RUN),
                         cost + more + self._layout_cost(name, b, layout, i),
-                        (self.a.owners[name],), kind_of(layout), cut)
+                        (self.a.owners[name],), kind_of(layout), cut,
+                        number=place(count))
 
     def _experts(self, b, near, wide):
         """Of one expert out of an array of all."""
         target = self.b.names[b].shape
-        number = number_of(b)
         for name, cost in self._likely(b, near, wide):
-            for layout, more in expert(
-                    self.a.names[name].shape, target, number):
+            shape = self.a.names[name].shape
+            number = self.numbered.place(b, shape[0]) if shape else None
+            for layout, more in expert(shape, target, number):
                 yield WeightSource(
                     Rule(b, (Slice(name, layout),), by=RUN), cost + more,
-                    (self.a.owners[name],), kind_of(layout))
+                    (self.a.owners[name],), kind_of(layout), number=number)
+
+    def _packed(self, b, near, wide):
+        """Of a list of experts, with one array each or two."""
+        target = self.b.names[b].shape
+        costs = dict(self._likely(b, near, wide))
+        order = {name: i for i, name in enumerate(self.names)}
+        shapes = {name: self.a.names[name].shape for name in costs}
+        for pack in self.lists.packs(int(np.prod(target)), shapes):
+            names = [*itertools.chain(*pack)]
+            cost = sum(costs[name] for name in names) / len(names) + (
+                0.05 * (order[pack[0][0]] > order[pack[0][-1]]))
+            for layout, more, every in packed(
+                    shapes[names[0]], len(pack[0]), len(pack), target):
+                yield WeightSource(
+                    Rule(b, tuple(map(Slice, names)), PACK, layout, RUN),
+                    cost + more,
+                    tuple(self.a.owners[name] for name in names),
+                    kind_of(layout), every=every)
 
     def _normed(self, b, near, wide):
         """Of a scale and a direction, by weight norm."""
@@ -231,7 +262,9 @@ class SourceIndex:
         for count in JOINED:
             for names in itertools.permutations(likely, count):
                 arrays = [self.a.names[name] for name in names]
-                if sum(array.size for array in arrays) != size:
+                if sum(array.size for array in arrays) != size or any(
+                        self.lists.mixed(*two)
+                        for two in itertools.combinations(names, 2)):
                     continue
                 turned = sum(order[one] > order[two] for one, two
                              in itertools.combinations(names, 2))
@@ -246,9 +279,3 @@ class SourceIndex:
                         cost + more + self._layout_cost(
                             names[0], b, pieces[0], 0), owners,
                         kind_of(pieces[0]), cuts=cuts)
-
-
-def number_of(name):
-    """The last number in a name, as of an expert; None where there is none."""
-    numbers = re.findall("[0-9]+", name)
-    return int(numbers[-1]) if numbers else None

@@ -22,6 +22,8 @@ class WeightSource:
         cut: takes, out of what A's module gives, what B's should; or None.
         cuts: takes, out of what B's module gives, what each of A's gave.
         gates: an order of GATES, or (): one for all of a module.
+        number: which of all experts the name of B's parameter says, or None.
+        every: whether it is joined of two parts that are interleaved.
     """
 
     entry: Rule
@@ -31,6 +33,8 @@ class WeightSource:
     cut: object = None
     cuts: tuple = ()
     gates: tuple = ()
+    number: int | None = None
+    every: bool = False
 
     @functools.cached_property
     def marks(self):
@@ -42,7 +46,7 @@ class WeightSource:
     def alike(self):
         """What it has in common with those of other layers, and experts."""
         entry = self.entry
-        return (*((of_any_layer(piece.a), own_slice(piece.layout, entry.b))
+        return (*((numberless(piece.a), own_slice(piece.layout, self.number))
                   for piece in entry.pieces), entry.join, entry.then)
 
     @functools.cached_property
@@ -53,49 +57,48 @@ class WeightSource:
     @functools.cached_property
     def parts(self):
         """Which part of each piece is taken: "1 of 3", "24 36", "1 of 2,
-        every" where parts are interleaved; of gates and of a sum the whole."""
+        every" where parts are interleaved; of gates and of a sum the whole.
+        Joined of two that are interleaved it ends in "every"."""
         if self.gates or self.entry.join == SUM:
             return [[]]
-        return [cuts_of(piece.layout) for piece in self.entry.pieces]
+        return [cuts_of(piece.layout) for piece in self.entry.pieces] + [
+            ["every"]] * self.every
 
 
 @functools.cache
 def numberless(name):
-    """A name without its numbers, as in all layers."""
-    return re.sub("[0-9]+", "#", name)
+    """A name without its numbers, as in all layers; w1 and w2 are two, and so
+    are fc1.weight and fc2.weight."""
+    inside, own = name.split(".")[:-2], name.split(".")[-2:]
+    return ".".join([
+        *(re.sub("[0-9]+", "#", part) for part in inside),
+        *(re.sub("(?<![A-Za-z0-9])[0-9]+", "#", part) for part in own)])
 
 
 @functools.cache
-def of_any_layer(name):
-    """A name without the numbers of what it is in: w1 and w2 are two."""
-    inside, dot, own = name.rpartition(".")
-    return numberless(inside) + dot + own
-
-
-@functools.cache
-def own_slice(layout, name):
-    """A layout without the places of a slice that is as many from the first
-    as the last number of a name says, as that of an expert is."""
-    number = int((re.findall("[0-9]+", name) or ["0"])[-1])
-
+def own_slice(layout, number):
+    """A layout without the places of a slice that is the number's, as that of
+    an expert is."""
     def placeless(match):
         start, stop = map(int, match.groups())
         return "slice #" if start == number * (stop - start) else match[0]
-    return re.sub(r"slice (\d+) (\d+)", placeless, layout, count=1)
+    return layout if number is None else re.sub(
+        r"slice (\d+) (\d+)", placeless, layout, count=1)
 
 
 @functools.cache
 def cuts_of(layout):
     """What a layout takes of an array: each slice and part, and whether parts
-    are interleaved, for which one axis is cut into two before."""
+    are interleaved, for which one axis is cut into two before; what a slice
+    leaves of its own axis is reshaped besides."""
     texts, found = layout.split(", "), []
     for i, text in enumerate(texts):
         if text.startswith("slice"):
             found.append(" ".join(text.split()[1:3]))
         elif text.startswith("part"):
             _, which, _, count, *_ = text.split()
-            every = i > 1 and all(
-                each.startswith("reshape") for each in texts[i - 2:i])
+            every = i > 0 and texts[i - 1].startswith("reshape") and (
+                i < 2 or not texts[i - 2].startswith("slice"))
             found.append(f"{which} of {count}" + ", every" * every)
     return found
 

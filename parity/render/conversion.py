@@ -11,19 +11,21 @@ TOLD = 6
 
 
 def found_words(found, out):
-    """What was found, a line or two each."""
+    """What was found, a line or two each; of a mapping that was not, a
+    sentence."""
+    if found.draft and not found.agrees:
+        return visible(_refusal(found, out))
     mapping = found.mapping
     kinds = collections.Counter(map(_kind, mapping.entries))
     lines = [
+        f"not complete: {_missing(found)}" if found.draft else
         f"{len(mapping.entries)} of B's "
         f"{plural(len(mapping.b), 'parameter')} are made "
         f"of A's {len(mapping.a)}: "
         + ", ".join(f"{count} {kind}" for kind, count in kinds.items())]
-    for side, over in (("A", found.over_a), ("B", found.over_b)):
-        lines += _told(over, lambda name, why, side=side: (
-            f"without a place, {name!r} of {side}: {why}"))
-    lines += _told(found.doubts, lambda name, why: (
-        f"not sure, {name!r} of B: {why}"))
+    lines += found.remarks[:TOLD]
+    if len(found.remarks) > TOLD:
+        lines.append(f"and {len(found.remarks) - TOLD} more")
     if found.kept:
         lines.append("kept as they are, for both models compute the same with "
                      f"their own: {', '.join(found.kept[:TOLD])}"
@@ -34,11 +36,32 @@ def found_words(found, out):
         lines.append(f"{found.comparison.sentence()} Where the mapping is "
                      "right, convert, and `parity compare` says why.")
     lines.append(f"made {out}" + (
-        "" if found.complete else
-        ", which is not complete: correct it, or name with --leave-out what "
-        "needs no partner" if found.over_a or found.over_b or found.doubts
-        else ""))
+        ", a draft, which is not applied: correct it, or name with "
+        "--leave-out what needs no partner" if found.draft else ""))
     return "\n".join(map(visible, lines))
+
+
+def _missing(found):
+    """What a draft lacks, in words."""
+    words = [f"{len(over)} of {side}'s {plural(len(of), 'parameter')} "
+             f"{'has' if len(over) == 1 else 'have'} no place, such as "
+             f"{next(iter(over))!r} of {side}"
+             for side, over, of in (
+                 ("A", found.over_a, found.mapping.a),
+                 ("B", found.over_b, found.mapping.b)) if over]
+    if found.doubts and (found.agrees or not words):
+        words.append(f"{len(found.doubts)} of B's are not sure, such as "
+                     f"{next(iter(found.doubts))!r}")
+    return ", and ".join(words)
+
+
+def _refusal(found, out):
+    """That no mapping was found, why, and what to do, in a sentence."""
+    row = found.comparison.first
+    first = "" if row is None else f", first at {row.b or row.a}"
+    return (f"no mapping found: {_missing(found)}, and the outputs differ by "
+            f"{number(found.error)}{first}; correct the draft {out}, which "
+            "is not applied, or name with --leave-out what needs no partner.")
 
 
 def applied_words(applied, out):
@@ -78,10 +101,3 @@ def _kind(entry):
         return "as they are"
     return "transposed or reshaped"
 
-
-def _told(over, words):
-    """A line for each name, of many only the first."""
-    lines = [words(name, why) for name, why in list(over.items())[:TOLD]]
-    if len(over) > TOLD:
-        lines.append(f"and {len(over) - TOLD} more")
-    return lines

@@ -115,9 +115,11 @@ def test_inputs_of_every_sort(run, other):
     run(f"m.py:a m.py:{other} --out m.toml", 0)
 
 
-def test_what_is_left_over(run):
+def test_what_is_left_over(run, tmp_path):
     said = run("m.py:more m.py:b --out m.toml", 1)
-    assert "'3.weight' of A" in said and "not complete" in said
+    assert "'3.weight' of A" in said and "no mapping found" in said
+    assert "draft m.toml" in said and said.count("\n") == 1
+    assert (tmp_path / "m.toml").read_text().startswith("# THIS IS A DRAFT")
     assert "does not use" in run(
         "--apply m.toml m.py:more m.py:b", 2)
 

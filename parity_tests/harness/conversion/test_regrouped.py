@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from parity.conversion.entry import WEIGHT_NORM, Rule, Slice
+from parity.conversion.experts import Numbered
 from parity.conversion.find import find
+from parity.conversion.layouts import overlap
 from parity.conversion.mapping_file import read, write
 
 torch = pytest.importorskip("torch", reason="not run: torch is not installed")
@@ -75,6 +77,104 @@ def test_packed_experts_to_a_list(tmp_path):
     takes = {entry.b: entry.pieces[0] for entry in found.mapping.entries}
     assert takes["experts.2.up.weight"] == Slice(
         "first", "slice 2 3 along 0, reshape 12 8, part 2 of 2 along 0")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["FourExperts", "Interleaved", "Flattened"])
+def test_a_list_of_experts_to_packed_ones(kind, tmp_path):
+    made = globals()[kind]
+    found = mapped(made(False), made(True), tmp_path)
+    assert found.complete and found.error < 1e-14
+    assert {entry.join for entry in found.mapping.entries
+            if len(entry.pieces) > 1} == {"stack 0"}
+
+
+class NumberedExpert(nn.Module):
+    """One expert with the names of Llama's first code."""
+
+    def __init__(self, width=6):
+        super().__init__()
+        self.w1, self.w3 = (nn.Linear(12, width, bias=False)
+                            for _ in range(2))
+        self.w2 = nn.Linear(width, 12, bias=False)
+
+    def forward(self, x):
+        return self.w2(nn.functional.silu(self.w1(x)) * self.w3(x))
+
+
+class ThreeExperts(nn.Module):
+    """Three experts of a width that 3 divides, packed and interleaved or each
+    by itself; their names have a number more."""
+
+    def __init__(self, packed):
+        super().__init__()
+        self.router = nn.Linear(12, 3, bias=False)
+        if packed:
+            self.gate_up = nn.Parameter(torch.randn(3, 12, 20))
+            self.down = nn.Parameter(torch.randn(3, 10, 12))
+        else:
+            self.experts = nn.ModuleList(NumberedExpert(10) for _ in range(3))
+
+    def one(self, x, i):
+        if hasattr(self, "experts"):
+            return self.experts[i](x)
+        both = x @ self.gate_up[i]
+        return (nn.functional.silu(both[..., ::2]) * both[..., 1::2]
+                ) @ self.down[i]
+
+    def forward(self, x):
+        x = torch.cat([x, x[..., :4].square()], -1)
+        weights = self.router(x).softmax(-1)
+        return sum(weights[..., i:i + 1] * self.one(x, i) for i in range(3))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("packed", [True, False])
+def test_three_experts_with_numbers_in_their_names(packed, tmp_path):
+    found = mapped(ThreeExperts(packed), ThreeExperts(not packed), tmp_path)
+    assert found.complete and found.error < 1e-14
+
+
+class Dense(nn.Module):
+    """A gated layer whose two halves are beside each other in one kernel."""
+
+    def __init__(self, apart):
+        super().__init__()
+        self.inner = NumberedExpert() if apart else nn.ModuleDict({
+            "both": nn.Linear(12, 12, bias=False),
+            "down": nn.Linear(6, 12, bias=False)})
+        self.apart = apart
+
+    def forward(self, x):
+        x = torch.cat([x, x[..., :4].square()], -1)
+        if self.apart:
+            return self.inner(x)
+        both = self.inner["both"](x)
+        return self.inner["down"](
+            nn.functional.silu(both[..., ::2]) * both[..., 1::2])
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_a_gated_layer_whose_halves_are_interleaved(apart, tmp_path):
+    found = mapped(Dense(apart), Dense(not apart), tmp_path)
+    assert found.complete and found.error < 1e-14
+
+
+def test_parts_that_overlap():
+    assert overlap((3, 4, 6), "slice 0 1 along 0", "part 1 of 3 along 0")
+    assert overlap((4, 6), "", "part 1 of 2 along 0")
+    assert not overlap((4, 6), "part 2 of 2 along 0", "part 1 of 2 along 0")
+    assert not overlap((4, 6), "reshape 4 3 2, part 1 of 2 along 2",
+                       "reshape 4 3 2, part 2 of 2 along 2")
+
+
+def test_the_number_of_an_expert():
+    numbered = Numbered([f"layers.{layer}.experts.{i}.w{part}.weight"
+                         for layer in range(2) for i in range(3)
+                         for part in (1, 2, 3)])
+    assert numbered.place("layers.1.experts.2.w3.weight", 3) == 2
+    assert numbered.place("layers.1.experts.2.w3.weight", 2) == 1
+    assert numbered.place("layers.1.experts.2.w3.weight", 4) is None
 
 
 def test_weight_norm_to_one_kernel(tmp_path):
