@@ -293,12 +293,13 @@ class ReadCause(ReadPrograms):
         start = self.read.start
         if shift is None:
             return "positions", "They are other places'."
+        last = start
         if isinstance(shift, tuple):
-            shift, start = shift
-        if shift == -start:
+            shift, last = shift
+        if shift == -last:
             return ("positions are not shifted by what the cache holds",
                     f"They begin anew at 0 with each read, and not at {start}.")
-        size = "small" if shift < 0 else "large"
+        size, start = "small" if shift < 0 else "large", last
         return (f"positions are {abs(shift)} too {size}",
                 f"The read begins at place {start}, and its positions at "
                 f"{start + shift}.")

@@ -14,11 +14,12 @@ import numpy as np
 
 from parity_io.errors import InputError
 from parity.comparison.result import NOTHING
-from parity.invariants import cached_cause
+from parity.invariants import cached_cause, made_ready
 from parity.invariants.kept import NotAsked
 from parity.invariants.places import at_places, elsewhere, only_seen
 from parity.invariants.responses import WRONG, Response, judged
-from parity.invariants.uses import CACHED, LEFT, REUSED, uses, visible
+from parity.invariants.uses import (
+    CACHED, LEFT, REUSED, cropped, uses, visible)
 from parity.tracing.recorder import mapped
 from parity.tracing.trace import WHOLE, is_float, trace_run
 
@@ -83,14 +84,13 @@ class Asker:
                            "for the way left")
         if any(read.order is not None for read in use.reads):
             self.keeping.look()  # before the run is traced
+        bounds: list = []
         try:
-            single, bounds = self.run(use)
+            single = self.run(use, bounds)
         except (InputError, NotAsked, MemoryError):
             raise
         except Exception as error:  # a foreign model may refuse
-            text = " ".join(str(error).split())[:200]
-            return Response(use.words, NOTHING, known=[
-                f"It could not be asked: {type(error).__name__}: {text}."])
+            return self.failed(use, max(len(bounds) - 1, 0), error)
         seen, worst, left_out = visible(self.keeping, use.arrays), None, set()
         reads = zip(use.reads, by_read(single, bounds, len(use.reads)))
         for number, (read, values) in enumerate(reads):
@@ -108,9 +108,23 @@ class Asker:
             self.tell(response, use, name, number, whole, first, of)
         return response
 
-    def run(self, use):
-        """The Trace of all Reads of a Use, and when each began."""
-        bounds, outputs = [], []
+    def failed(self, use, number, error):
+        """The Response of a Use of which a Read raises an error."""
+        text = " ".join(str(error).split())[:200].rstrip(".")
+        known = [f"Read {number + 1} of {len(use.reads)}, "
+                 f"{_span(use.reads[number])}, failed with "
+                 f"{type(error).__name__}: {text}."]
+        causes = made_ready.wrong(self, use, number)
+        if causes:
+            return Response(use.words, WRONG, cause=causes[0],
+                            place=_span(use.reads[number]),
+                            known=known + causes)
+        return Response(use.words, NOTHING, known=known)
+
+    def run(self, use, bounds):
+        """The Trace of all Reads of a Use; when each began is put into
+        ``bounds``."""
+        outputs = []
 
         def run(recorder):
             for read, output in zip(use.reads, self.answers(
@@ -120,14 +134,15 @@ class Asker:
             bounds.append(recorder.clock)
             return outputs
         with self.keeping.call.put_back():
-            return trace_run(self.model, run), bounds
+            return trace_run(self.model, run)
 
     def answers(self, use, begin=lambda: None, ordered=True, until=None):
         """Yield what a model answers to each Read of a Use.
 
         Args:
             begin: is called before each.
-            ordered: whether rows of what is kept change places as they should.
+            ordered: whether rows of what is kept change places as they should,
+                and whether it is cut back.
             until: the number of a Read before which this ends; then what it
                 would be given is yielded last: (arrays, state).
         """
@@ -143,6 +158,8 @@ class Asker:
             state = states[read.request]
             if read.before is not None:
                 state = read.before(self.keeping, self.model, state)
+            if read.cut is not None and ordered:
+                state = cropped(state, read.cut, self.length(use))
             if read.order is not None and ordered:
                 state, _ = self.keeping.reordered(
                     self.model, state, read.order)
@@ -232,9 +249,11 @@ class Asker:
                       "the answers before it, so that the model is not causal."]
         elif read.order is not None or any(
                 each.order is not None for each in use.reads[:number]):
-            causes = self.not_reordered(use, number)
+            causes = made_ready.not_reordered(self, use, number)
         elif name == REUSED:
-            causes = self.of_another_request(use, number, whole)
+            causes = next((found for i in range(number + 1) if (
+                found := made_ready.wrong(self, use, i))), []) or (
+                self.of_another_request(use, number, whole))
         if not causes:
             found = cached_cause.cause(self, use, number, whole)
             if found:
@@ -276,45 +295,14 @@ class Asker:
         alone = dataclasses.replace(use, reads=tuple(mine))
         if len(mine) == number + 1 or not use.reads[number].counts:
             return []
-        single, bounds = self.run(alone)
+        bounds: list = []
+        single = self.run(alone, bounds)
         *_, values = by_read(single, bounds, len(mine))
         made, *_ = self.judged(whole, values, alone, mine[-1], visible(
             self.keeping, use.arrays))
         return [] if made.verdict == WRONG else [
             "what is kept of one request is read by another: without the "
             "other, the answer is the whole's."]
-
-    def not_reordered(self, use, number):
-        """What is proved of rows that do not change places: sentences."""
-        read = use.reads[number]
-        try:
-            with_order = [*itertools.islice(self.plain(use), number + 1)][-1]
-            without = [*itertools.islice(self.plain(
-                use, ordered=False), number + 1)][-1]
-        except Exception:  # without it, there may be other rows than asked
-            return []
-        if _equal(with_order, without):
-            return ["rows of what is kept are not reordered: the answer is the "
-                    "same without reordering."]
-        kept = self.keeping
-        with kept.call.put_back():
-            *_, (_, state) = self.answers(
-                dataclasses.replace(use, reads=tuple(
-                    dataclasses.replace(each, order=None) if i == number
-                    else each for i, each in enumerate(use.reads))),
-                until=number)
-            before = kept.arrays(state)
-            made, own = kept.reordered(self.model, state, read.order or ())
-            after = kept.arrays(made) if read.order else before
-        if not own or not read.order:
-            return []
-        wrong = [name for name, axis in kept.row_axes.items()
-                 if name in before and name in after
-                 and not np.array_equal(np.take(
-                     before[name], list(read.order), axis), after[name])]
-        return [] if not wrong else [
-            "rows are not reordered in all that is kept: not in "
-            f"{', '.join(name.removeprefix('kept.') for name in wrong)}."]
 
     def plain(self, use, ordered=True):
         """Yield the answers to each Read as arrays, not traced."""
@@ -333,12 +321,6 @@ def arrays_of(framework, output):
         return leaf
     mapped(output, "output", visit)
     return found
-
-
-def _equal(one, two):
-    """Whether two answers have the same arrays."""
-    return one.keys() == two.keys() and all(
-        np.array_equal(array, two[name]) for name, array in one.items())
 
 
 def by_read(trace, bounds, count):

@@ -16,7 +16,7 @@ import numpy as np
 from parity_io.errors import InputError
 from parity.invariants.arguments import (
     MASKS, SOURCE, TARGET, is_causal, is_mask, shown)
-from parity.tracing.holders import held
+from parity.tracing.holders import attributes, held
 
 #: How Hugging Face's models call what they keep.
 PAST = "past_key_values"
@@ -173,6 +173,11 @@ class Keeping:
                 "step must return an output and the new state; it returned a "
                 f"{type(result).__name__}.")
         if self.answered is None:
+            if not held(result[0], "output", self.call.framework.is_array,
+                        every=True):
+                raise InputError(
+                    "step must return an output with an array, and the new "
+                    f"state; its output is a {type(result[0]).__name__}.")
             self.answered = result[0]
         return result
 
@@ -264,7 +269,8 @@ class Keeping:
         """{name: array} of what is kept."""
         return {name: self.call.framework.to_numpy(array)
                 for name, array in held(
-                    state, "kept", self.call.framework.is_array).items()}
+                    state, "kept", self.call.framework.is_array,
+                    every=True).items()}
 
     def reordered(self, model, state, rows):
         """What is kept, with other rows, by the model's own function if it
@@ -352,24 +358,39 @@ class EncodedState(tuple):
     """What a model of two stacks keeps, and what its encoder made."""
 
 
-def rebuilt(value, name, visit):
-    """A nest, and objects in it, made anew with every leaf replaced.
+def rebuilt(value, name, visit, known=None):
+    """A nest, and objects in it, made anew with every leaf replaced; an object
+    in which nothing is replaced stays as it is.
 
     Args:
         value, name, visit: as of ``mapped``.
+        known: {id of an object: what was made of it}.
     """
+    known = {} if known is None else known
+    if id(value) in known:
+        return known[id(value)]
+
+    def all_of(parts):
+        return {key: rebuilt(part, f"{name}.{key}", visit, known)
+                for key, part in parts.items()}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(**all_of({each: getattr(value, each)
+                                     for each in value._fields}))
     if type(value) in (list, tuple, EncodedState):
-        return type(value)([rebuilt(part, f"{name}.{i}", visit)
-                            for i, part in enumerate(value)])
+        return type(value)(all_of(dict(enumerate(value))).values())
     if type(value) is dict:
-        return {key: rebuilt(part, f"{name}.{key}", visit)
-                for key, part in value.items()}
+        return all_of(value)
     made = visit(name, value)
-    if made is not value or callable(value) or not hasattr(value, "__dict__"):
+    parts = attributes(value)
+    if made is not value or callable(value) or not parts:
         return made
-    made = copy.copy(value)
-    vars(made).update({key: rebuilt(part, f"{name}.{key}", visit)
-                       for key, part in vars(value).items()})
+    known[id(value)] = made  # where it is its own part
+    changed = {key: part for key, part in all_of(parts).items()
+               if part is not parts[key]}
+    if changed:
+        made = known[id(value)] = copy.copy(value)
+        for key, part in changed.items():
+            object.__setattr__(made, key, part)
     return made
 
 

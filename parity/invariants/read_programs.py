@@ -97,7 +97,7 @@ class ReadPrograms:
             read = self.use.reads[number]
             if read.request == self.read.request and read.arrays is None:
                 yield self.runner_of(number, lambda made: held(
-                    made[1], "kept", is_array)).run(), read
+                    made[1], "kept", is_array, every=True)).run(), read
 
     def pairs(self):
         """Yield each operation of the read, and the whole's of the same line,

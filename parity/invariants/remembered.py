@@ -9,6 +9,7 @@ import copy
 
 import numpy as np
 
+from parity.tracing.holders import attributes
 from parity.tracing.trace import tracing_of
 
 #: Values that cannot be changed where they are.
@@ -99,12 +100,13 @@ def _leaves(value, framework, depth=0):
         parts = value
     elif isinstance(value, dict):
         parts = [*value, *value.values()]
-    elif not hasattr(value, "__dict__") or any(
-            each.__module__.partition(".")[0] in OWN
-            for each in type(value).__mro__):
+    elif any(each.__module__.partition(".")[0] in OWN
+             for each in type(value).__mro__):
         return None
     else:
-        parts = [*vars(value).values()]
+        parts = [*attributes(value).values()]
+        if not parts and not hasattr(value, "__dict__"):
+            return None
     found = []
     for part in parts:
         leaves = _leaves(part, framework, depth + 1)

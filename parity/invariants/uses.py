@@ -35,6 +35,7 @@ class Read:
         request: whose state is continued, 0 or 1.
         before: a function of the Keeping, the model and the state, which
             gives the state that is read with; or None.
+        cut: how many of the places that are kept stay; None of all.
         counts: whether what it answers is compared.
     """
 
@@ -45,6 +46,7 @@ class Read:
     arrays: dict | None = None
     request: int = 0
     before: Callable | None = None
+    cut: int | None = None
     counts: bool = True
 
 
@@ -148,8 +150,7 @@ def reused(keeping):
         found.append(Use(
             f"with a cache that was cut back to {half}", call.arrays, (
                 mine[0], Read(half, length, arrays=other, counts=False),
-                dataclasses.replace(mine[1], before=lambda keeping, model,
-                                    state: cropped(state, half, length)),
+                dataclasses.replace(mine[1], cut=half),
                 *mine[2:])))
     return found
 

@@ -9,16 +9,18 @@ OPENED = "opened: "
 DEEPEST = 5
 
 
-def held(value, name, is_array):
-    """The arrays that an object's public attributes hold: {NAME.path: array}.
+def held(value, name, is_array, every=False):
+    """The arrays that an object's attributes hold: {NAME.path: array}.
 
-    Lists, tuples, dicts and objects of the same package are looked into, what
-    can be called is not: a model holds arrays of another kind.
+    Lists, tuples, dicts and objects are looked into, what can be called is
+    not: a model holds arrays of another kind.
 
     Args:
         value: any object.
         name: what it is called.
         is_array: says whether a value is an array.
+        every: whether objects of any package are looked into, and private
+            attributes; else public ones, of objects of the value's package.
     """
     found, seen, package = {}, set(), _package(value)
 
@@ -33,15 +35,27 @@ def held(value, name, is_array):
             parts = enumerate(value)
         elif isinstance(value, Mapping):
             parts = value.items()
-        elif hasattr(value, "__dict__") and _package(value) == package:
-            parts = ((key, part) for key, part in vars(value).items()
-                     if not key.startswith("_"))
+        elif every or _package(value) == package:
+            parts = ((key, part) for key, part in attributes(value).items()
+                     if every or not key.startswith("_"))
         else:
             return
         for key, part in parts:
             look(part, f"{name}.{key}", depth + 1)
     look(value, name, 0)
     return found
+
+
+def attributes(value):
+    """{name: value} of an object's own attributes, those of slots as well."""
+    if isinstance(value, type):
+        return {}
+    slots = [name for kind in type(value).__mro__ for name in (
+        lambda names: (names,) if isinstance(names, str) else names)(
+            vars(kind).get("__slots__", ()))]
+    return {name: getattr(value, name) for name in slots
+            if name not in ("__dict__", "__weakref__")
+            and hasattr(value, name)} | getattr(value, "__dict__", {})
 
 
 def _package(value):

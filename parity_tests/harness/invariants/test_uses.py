@@ -57,6 +57,15 @@ def test_positions_that_are_not_shifted():
         places=lambda first, end: torch.arange(end - first)), "tokens"))
     assert each.place == "place 1"
     assert "positions are not shifted" in each.cause
+    assert any("anew at 0 with each read, and not at 1." in sentence
+               for sentence in each.known)
+
+
+def test_positions_that_are_one_too_small():
+    import torch
+    each = wrong(asked(causal(places=lambda first, end: torch.arange(
+        max(first - 1, 0), end - 1 if first else end)), "tokens"))
+    assert each.cause == "positions are 1 too small"
 
 
 def test_rows_that_are_not_reordered():
