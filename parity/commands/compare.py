@@ -174,6 +174,7 @@ def compare(
     from parity.causes.foreign import finish
     from parity.exported.model import NotInstalled
     from parity.matching import mapping_file
+    from parity.matching.crossed import uncrossed
     from parity.matching.steps import suggest
     from parity.render import terminal
     from parity.render import comparison as screens
@@ -216,9 +217,14 @@ def compare(
         check_comparable(first, second, dtype)
         names = (mapping_file.read(map_file, first, second) if map_file
                  else suggest(first, second))
+        comparison = compared(first, second, names, dtype=dtype, layers=layers)
+        if not (map_file or one or two) and comparison.first is not None and (
+                other := uncrossed(names, first, second, comparison.first.a)):
+            names = other
+            comparison = compared(first, second, names, dtype=dtype,
+                                  layers=layers)
         if write_map:
             mapping_file.write(names, write_map)
-        comparison = compared(first, second, names, dtype=dtype, layers=layers)
         with running(str(b)):
             decide(comparison, first, second, one, two, exact)
             finish(comparison, one, two)
