@@ -1,6 +1,8 @@
 """Batches and rows of one step that count unlike, and parameters that one
 step moves unlike, in PyTorch."""
 
+import copy
+
 import torch
 from torch import nn
 from torch.optim import SGD, Adam
@@ -184,3 +186,82 @@ def two_rates(first, last):
 @fault("learning rate", at="learning rate")
 def rates_of_groups_exchanged():
     return two_rates(1e-2, 1e-3), two_rates(1e-3, 1e-2)
+
+
+def scaled(early=False, limit=0.05):
+    """Gradients that are 1024 times too large, and are clipped.
+
+    Args:
+        early: whether they are clipped before they are made as they were.
+    """
+    def make():
+        model = net()
+        own = SGD(model.parameters(), 1e-2, momentum=0.9)
+
+        def loop():
+            for x, target in map(tensors, batches()):
+                own.zero_grad()
+                (1024 * ((model(x) - target)**2).mean()).backward()
+                if early:
+                    nn.utils.clip_grad_norm_(model.parameters(), limit)
+                for each in model.parameters():
+                    each.grad /= 1024
+                if not early:
+                    nn.utils.clip_grad_norm_(model.parameters(), limit)
+                own.step()
+        return Training(model, loop=loop)
+    return make
+
+
+@fault("clipping before the gradients are unscaled", at="clipped gradients")
+def clipped_too_early():
+    return scaled(), scaled(early=True)
+
+
+@fault("clipping before the gradients are unscaled", at="clipped gradients")
+def clipped_too_early_where_no_limit_acts():
+    return scaled(limit=500.0), scaled(early=True, limit=500.0)
+
+
+def taught(decay, lerp=False):
+    """A student whose teacher is the average of its weights.
+
+    Args:
+        lerp: whether it is written as torch.lerp.
+    """
+    def make():
+        model = net()
+        teacher = copy.deepcopy(model).requires_grad_(False)
+        own = Adam(model.parameters(), 1e-2)
+
+        def loop():
+            for x, target in map(tensors, batches()):
+                loss = ((model(x) - target)**2).mean() + (
+                    (model(x) - teacher(x))**2).mean()
+                own.zero_grad()
+                loss.backward()
+                own.step()
+                with torch.no_grad():
+                    for mine, other in zip(teacher.parameters(),
+                                           model.parameters()):
+                        if lerp:
+                            mine.lerp_(other, 1 - decay)
+                        else:
+                            mine.mul_(decay).add_((1 - decay) * other)
+        return Training(model, loop=loop)
+    return make
+
+
+@fault("decay of the average of the weights", at="loss", step=2)
+def teacher_of_another_decay():
+    return taught(0.9), taught(0.99)
+
+
+@sound
+def teacher_by_lerp():
+    return taught(0.9), taught(0.9, lerp=True)
+
+
+@sound
+def scaled_and_clipped_rightly():
+    return whole(), scaled(limit=1e6)

@@ -15,7 +15,6 @@ from parity.invariants.uses import cropped
 
 def not_reordered(asker, use, number):
     """What is proved of rows that do not change places: sentences."""
-    read = use.reads[number]
     try:
         with_order = [*itertools.islice(asker.plain(use), number + 1)][-1]
         without = [*itertools.islice(asker.plain(

@@ -88,7 +88,9 @@ class TrainingComparison:
     def _cause(self, count, cause):
         """A TrainingCause as a card has it."""
         places = [*cause.places] or [
-            self.lines[side].of(*cause.topics) for side in "ab"]
+            (group and self.lines[side].of_group(*group))
+            or self.lines[side].of(*cause.topics)
+            for side, group in zip("ab", cause.groups or (None, None))]
         where = " · ".join(filter(None, (
             _moment(cause.step, cause.quantity), cause.where)))
         return CardCause(

@@ -19,6 +19,8 @@ class TrainingCause:
         rounding: whether it is float32's rounding alone.
         places: the lines in A and in B, where they are known; else () and the
             topics tell.
+        groups: of A and of B, (which of the optimiser's groups has it, how
+            many there are, the setting's name there), or None; else ().
     """
 
     what: str
@@ -33,3 +35,4 @@ class TrainingCause:
     evidence: tuple = ()
     rounding: bool = False
     places: tuple = ()
+    groups: tuple = ()

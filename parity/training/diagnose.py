@@ -6,12 +6,10 @@ import numpy as np
 
 from parity.numerics.words import number
 from parity.training import (
-    clipping, gradients, groups, leftover, naming, statistics, updates,
-    weighing)
+    clip_causes, gradients, groups, naming, statistics, updates)
 from parity.training.cause import TrainingCause
 from parity.training.fitting import fitted
-from parity.training.lockstep import (
-    BUFFERS, RATE, RAW, USED, WEIGHTS, fed)
+from parity.training.lockstep import BUFFERS, RATE, RAW, WEIGHTS
 from parity.training.writing import writing
 
 
@@ -25,6 +23,11 @@ TOPICS = {
 }
 
 
+#: Setting of a rule -> what torch calls it in a group, where it is another.
+IN_GROUPS = {"rate": "lr", "decay": "weight_decay", "beta1": "betas",
+             "beta2": "betas"}
+
+
 def causes_of(case, begun):
     """(the LockedPair that decides, its TrainingCauses as computed).
 
@@ -34,57 +37,12 @@ def causes_of(case, begun):
     found = [*_start(case, begun)]
     case, more = gradients.settled(case)
     found += [*more, *gradients.causes_of(case)]
-    for more in (_clipping(case), _updates(case),
+    for more in (clip_causes.causes_of(case), _updates(case),
                  statistics.causes_of(case)):
         told = {(cause.what, cause.in_a, cause.in_b) for cause in found}
         found += [cause for cause in more if (
             cause.what, cause.in_a, cause.in_b) not in told]
     return case, found
-
-
-def _clipping(case):
-    """That the gradient is clipped in another way, before the optimiser."""
-    row = first(case.rows, USED)
-    if row is None or first(case.rows, RAW):
-        return []
-    one, two = (clipping.rule_of(run) for run in (case.a, case.b))
-    if None in (one, two):
-        return (weighing.by_batches(case, row) or leftover.causes_of(case, row)
-                or [TrainingCause("", row.step, USED, row.b,
-                                  topics=("clipping",))])
-    names = [name for name in ("clip_by", "clip", "clip_eps", "scale")
-             if getattr(one, name) != getattr(two, name)]
-    if "clip_by" in names:
-        names = ["clip_by"]
-    given = case.lock.given
-    raws = [record.raw for record in case.b.steps]
-    theirs = [given(fed(case.a, record, False), other.before)
-              for record, other in zip(case.a.steps, case.b.steps)]
-    error = clipping.error(one, raws, theirs)
-    if not names or error > clipping.SAME:
-        return [TrainingCause("", row.step, USED, row.b,
-                              topics=("clipping",))]
-    proof = (f"Clipped as in a, b's gradients are a's to {number(error)}; "
-             "clipped as in b, they are b's.")
-    return [TrainingCause(
-        naming.CAUSES[name], row.step, USED, "", *_clip_words(name, one, two),
-        TOPICS.get(name, ("clipping",)), proof,
-        writing(case.b.framework, name, getattr(one, name)))
-        for name in names]
-
-
-def _clip_words(name, one, two):
-    """What each side clips by, with the limit."""
-    if name != "clip_by":
-        return naming.pair_of(name, getattr(one, name), getattr(two, name))
-    return tuple(each.clip_by if math.isinf(each.clip) else
-                 f"{each.clip_by}, {each.clip:.6g}" for each in (one, two))
-
-
-def first(rows, *quantities):
-    """The first StepRow of these quantities that differs, or None."""
-    return next((row for row in rows if row.differs
-                 and row.quantity in quantities), None)
 
 
 def _start(case, rows):
@@ -190,7 +148,7 @@ def _of_setting(case, name, a, b, row, before, after):
     for (one, two), paths in (alike or [((None, None), both)]):
         rules = [side.rules[paths[0]] for side in (a, b)]
         one, two = (getattr(rule, name) for rule in rules)
-        in_a, in_b = (_clip_words(name, *rules)
+        in_a, in_b = (clip_causes.words_of(name, *rules)
                       if name == "clip_by" else naming.pair_of(name, one, two))
         if name == "narrow":
             in_a, in_b = (f"{each} in float32" if each else "the run's own"
@@ -200,7 +158,8 @@ def _of_setting(case, name, a, b, row, before, after):
             naming.paths_in_words(paths, len(b.rules)), in_a, in_b,
             _topics(name, alike), proof,
             writing(framework, name, one, rules[1].kind, known(case.b)),
-            rounding=name == "narrow"))
+            rounding=name == "narrow",
+            groups=groups_of(case, paths, name)))
     return made
 
 
@@ -240,15 +199,29 @@ def _of_rates(case, a, b, row, proof):
     topics = _topics("rate", alike) if len(alike) > 1 else (
         "schedule", "optimiser")
     return [_of_rate(case, one, two, row, proof, topics, "" if len(
-        paths) == len(rates) else naming.paths_in_words(paths, len(rates)))
-        for (one, two), paths in alike]
+        paths) == len(rates) else naming.paths_in_words(paths, len(rates)),
+        groups_of(case, paths, "rate")) for (one, two), paths in alike]
 
 
-def _of_rate(case, one, two, row, proof, topics, where):
+def groups_of(case, paths, name):
+    """The groups of both optimisers that have some parameters of B, with what
+    a setting is called there, as a TrainingCause has them."""
+    names = {pair.b: pair.a for pair in case.lock.pairs}
+    found = []
+    for run, own in ((case.a, [names.get(path) for path in paths]),
+                     (case.b, paths)):
+        groups = {run.groups.get(path) for path in own}
+        found.append((*groups.pop(), IN_GROUPS.get(name, name))
+                     if len(groups) == 1 and None not in groups else None)
+    return tuple(found)
+
+
+def _of_rate(case, one, two, row, proof, topics, where, groups):
     """The TrainingCause that a learning rate differs, or its schedule.
 
     Args:
         one, two: the rate of each step in A and in B.
+        groups: as of a TrainingCause.
     """
     step = next((i + 1 for i, (mine, other) in enumerate(zip(one, two))
                  if not math.isclose(mine, other, rel_tol=1e-9)), row.step)
@@ -258,7 +231,8 @@ def _of_rate(case, one, two, row, proof, topics, where):
         return TrainingCause(
             "learning rate", step, RATE, where,
             *naming.pair_of("rate", one[0], two[0]), topics, proof,
-            writing(case.b.framework, "rate", one[0], known=known(case.b)))
+            writing(case.b.framework, "rate", one[0], known=known(case.b)),
+            groups=groups)
 
     def shifted(late, early):
         return len(one) > 1 and np.allclose(late[1:], early[:-1], rtol=1e-9)
@@ -270,6 +244,7 @@ def _of_rate(case, one, two, row, proof, topics, where):
         what = "schedule off by one step"
         evidence = ("b's rate at each step is a's at the one before.",)
     return TrainingCause(
-        what, step, RATE, where, *shown, topics, proof, evidence=evidence)
+        what, step, RATE, where, *shown, topics, proof, evidence=evidence,
+        groups=groups)
 
 

@@ -8,7 +8,7 @@ from parity_io.errors import InputError
 from parity.matching.rearrangement import rearranged
 from parity.numerics.words import listed, number
 from parity.training import (
-    losses, models, targets, weighing, weighing_rows)
+    averages, losses, models, targets, weighing, weighing_rows)
 from parity.training.cause import TrainingCause
 from parity.training.lockstep import LOSS, RAW
 
@@ -93,8 +93,8 @@ def causes_of(case):
     rows = differing(case.rows)
     if not rows or not any(row.quantity == RAW for row in rows):
         return []  # a loss alone moves no weight
-    for find in (weighing.by_batches, _formula, _scaled, _untied,
-                 weighing_rows.causes_of):
+    for find in (averages.causes_of, weighing.by_batches, _formula, _scaled,
+                 _untied, weighing_rows.causes_of):
         found = find(case, rows[0])
         if found:
             return found

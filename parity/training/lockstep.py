@@ -72,6 +72,8 @@ class Lock:
         fed: for each step, at which level B was given A's gradients: RAW,
             USED or "".
         gave: for each step {path in B: gradient} that it was given, or {}.
+        near: the steps, from 0, whose backward pass was given A's gradients:
+            the optimiser's are then A's, whatever B's own were.
     """
 
     def __init__(self, a, pairs=None):
@@ -80,7 +82,7 @@ class Lock:
 
     def begin(self):
         """Forget what was held before."""
-        self.start, self.fed, self.gave = None, [], []
+        self.start, self.fed, self.gave, self.near = None, [], [], set()
 
     def put(self, observer):
         """Give B's model A's weights and buffers before a step."""
@@ -130,6 +132,7 @@ class Lock:
         made = self.given(mine.parts[0].gradients, like(observer, own))
         if not made or not apart(own, made) <= NEAR:
             return {}
+        self.near.add(observer.number)
         return self._give(observer, RAW, made)
 
     def used(self, observer):
@@ -215,7 +218,7 @@ def rows_of(lock, b):
                             not error <= forward, False))
         still = other.used is None and not moves(other)
         made += _gradients(i + 1, RAW, pairs, mine.raw, other.raw, gradient,
-                           level == RAW or still)
+                           level == RAW or i in lock.near or still)
         one, two = (fed(run, record, False) for run, record in (
             (a, mine), (b, other)))
         if None not in (one, two) and (one is not mine.raw):

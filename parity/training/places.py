@@ -1,5 +1,6 @@
 """Which lines of a user's own make the optimiser, the loss and the rest."""
 
+import ast
 import contextlib
 import linecache
 import pathlib
@@ -25,6 +26,7 @@ TELLING = {
     "mode": [r"\.(train|eval)\("],
     "statistics": [r"BatchNorm\w*\("],
     "frozen": [r"requires_grad|trainable|wrt=|detach|stop_gradient"],
+    "average": [r"\.(mul_|lerp_)\(", r"\bema\b|EMA|Averaged|decay|teacher"],
     "model": [r"(Linear|Dense|Sequential|Module|Model)\("],
 }
 
@@ -65,9 +67,45 @@ class Lines:
                         return f"{pathlib.Path(file).name}:{line}"
         return self.default
 
+    def of_group(self, index, count, setting):
+        """The line that makes a group of an optimiser's parameters, or that
+        sets one of its settings; "" where no list of as many groups stands in
+        the files. Of several the one nearest to the optimiser is taken.
+
+        Args:
+            index, count: which group, of how many.
+            setting: its name there, such as "lr".
+        """
+        optimiser, found = self.of("optimiser"), []
+        for file in {file: None for file, _ in self.lines}:
+            name = pathlib.Path(file).name
+            for group in _groups(file, index, count):
+                line = next((value.lineno for key, value in zip(
+                    group.keys, group.values) if isinstance(key, ast.Constant)
+                    and key.value == setting), group.lineno)
+                far = abs(line - int(optimiser.rpartition(":")[2])) if (
+                    optimiser.startswith(f"{name}:")) else sys.maxsize
+                found.append((far, f"{name}:{line}"))
+        return min(found, default=(0, ""))[1]
+
     def begins_at(self, function):
         """Take a function's own line where no other tells."""
         code = getattr(function, "__code__", None)
         if code is not None and is_users(code.co_filename):
             self.default = (f"{pathlib.Path(code.co_filename).name}:"
                             f"{code.co_firstlineno}")
+
+
+def _groups(file, index, count):
+    """Yield the dict that is a group in each list of so many in a file."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except (SyntaxError, ValueError):  # of a notebook's cell with magic
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.List, ast.Tuple)) and len(
+                node.elts) == count and all(
+                isinstance(each, ast.Dict) and any(
+                    isinstance(key, ast.Constant) and key.value == "params"
+                    for key in each.keys) for each in node.elts):
+            yield node.elts[index]

@@ -85,6 +85,21 @@ class StepRecord:
 
 
 @dataclasses.dataclass
+class Copy:
+    """A module beside the model that has its weights too, as a teacher has.
+
+    Attributes:
+        kind: its class.
+        paths: those of the model's weights that it has.
+        seen: {path: weight}, as they were when it was called; equal ones once.
+    """
+
+    kind: str
+    paths: list
+    seen: list = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass
 class WatchedRun:
     """A training run that was watched.
 
@@ -101,6 +116,9 @@ class WatchedRun:
             clipped yet.
         narrow: whether the framework has float32 inside a float64 run.
         accumulates: whether it collects the gradients of several calls.
+        groups: {path: (which of the optimiser's groups it is in, how many there
+            are)}, of more than one.
+        copies: the Copies of the model, in the order in which they are called.
         notes: remarks, a sentence each.
     """
 
@@ -115,6 +133,8 @@ class WatchedRun:
     inner: bool = False
     accumulates: bool = False
     narrow: bool = False
+    groups: dict = dataclasses.field(default_factory=dict)
+    copies: list = dataclasses.field(default_factory=list)
     notes: list = dataclasses.field(default_factory=list)
 
     @property

@@ -20,6 +20,7 @@ from parity.tracing.torch import setters as setters_of
 from parity.tracing.trace import WHOLE
 from parity.training import form
 from parity.training.observer import Observer, number_of
+from parity.training.records import Copy
 from parity.training.reading import of_torch
 
 #: Of a model with more numbers in its outputs than this, only its own are kept.
@@ -49,7 +50,7 @@ class TorchWatcher:
     def __init__(self, observer, model=None):
         self.observer, self.model = observer, None
         self.depth, self.size, self.states = 0, 0, []
-        self.optimizers = []
+        self.optimizers, self.beside, self.copies = [], 0, {}
         observer.state = self.state
         if model is not None:
             self.adopt(model)
@@ -120,7 +121,12 @@ class TorchWatcher:
         """Before a module is called."""
         if self.model is None:
             self.adopt(module)
-        if id(module) not in self.paths or self.observer.done:
+        if id(module) not in self.paths:
+            if not self.depth and not self.beside:
+                self.see_copy(module)
+            self.beside += 1
+            return
+        if self.observer.done:
             return
         if not self.depth:
             if self.observer.lazy and self.observer.passed():
@@ -134,7 +140,10 @@ class TorchWatcher:
 
     def left(self, module, args, output):
         """After a module was called."""
-        if self.model is None or id(module) not in self.paths or not self.depth:
+        if self.model is None or id(module) not in self.paths:
+            self.beside = max(self.beside - 1, 0)
+            return
+        if not self.depth:
             return
         self.depth -= 1
         path = self.paths[id(module)]
@@ -153,6 +162,27 @@ class TorchWatcher:
                         (path, self.framework.to_numpy(value.detach())))
             return value
         mapped(output, "", keep)
+
+    def see_copy(self, module):
+        """Keep the weights of a module beside the model that has its own."""
+        if id(module) not in self.copies:
+            own = {path: tensor.shape for path, tensor
+                   in self.parameters().items()}
+            found = {}
+            for path, tensor in named_arrays(module)[0].items():
+                for end in (path, path.partition(".")[2]):
+                    if own.get(end) == tensor.shape:
+                        found[end] = tensor
+            known = Copy(type(module).__name__, list(found))
+            self.copies[id(module)] = module, found, known
+            if found:
+                self.observer.run.copies.append(known)
+        _, found, known = self.copies[id(module)]
+        seen = {path: self.framework.to_numpy(tensor)
+                for path, tensor in found.items()}
+        if seen and not (known.seen and all(np.array_equal(
+                array, known.seen[-1][path]) for path, array in seen.items())):
+            known.seen.append(seen)
 
     def backward(self, call, *args, **keywords):
         """In the place of torch.autograd.backward."""
@@ -225,6 +255,11 @@ class TorchWatcher:
         if optimizer not in self.optimizers:
             self.optimizers.append(optimizer)
         run.optimizer = type(optimizer).__name__
+        run.groups |= {
+            self.names[id(tensor)]: (i, len(optimizer.param_groups))
+            for i, group in enumerate(optimizer.param_groups)
+            for tensor in group["params"] if id(tensor) in self.names
+            and len(optimizer.param_groups) > 1}
         run.rules |= {path: of_torch(optimizer, group)
                       for group, _, path in groups}
         instead = self.observer.updating(

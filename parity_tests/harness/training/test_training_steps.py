@@ -39,7 +39,9 @@ SAMPLE = ("eps_of_keras", "eps_before_correction", "no_bias_correction",
           "biases_never_moved", "biases_at_another_rate",
           "biases_not_decayed", "divided_after_the_backward_passes",
           "padding_counted_in_a_loop", "tying_lost", "tied_by_mistake",
-          "gathered_in_a_loop", "rates_of_groups_exchanged")
+          "gathered_in_a_loop", "rates_of_groups_exchanged",
+          "clipped_too_early", "clipped_too_early_where_no_limit_acts",
+          "teacher_of_another_decay", "teacher_by_lerp")
 
 
 def adam(parameters):
@@ -67,6 +69,57 @@ def test_what_a_card_says():
     assert "1e-08" in text and "1e-07" in text and "write" in text
     assert made.causes[0].proof and "test_training_steps.py:" in text
     assert json.dumps(made.as_json())
+
+
+def test_a_loss_that_differs_a_little():
+    """Gradients that are nearly a's are exchanged, and count all the same."""
+    made = parity.diff_training(regression(adam), regression(
+        adam, lambda y, t: 1.001 * ((y - t)**2).mean()))
+    assert made.verdict == DIVERGENCE and made.causes[0].quantity == "loss"
+
+
+@pytest.mark.long
+def test_a_scaler_that_does_not_unscale_before_the_clipping():
+    def training(unscaled):
+        def make():
+            model = net()
+            own = torch.optim.SGD(model.parameters(), 1e-2)
+            scaler = torch.amp.GradScaler("cpu", init_scale=256.0)
+
+            def loop():
+                for x, target in map(tensors, batches()):
+                    own.zero_grad()
+                    scaler.scale(((model(x) - target)**2).mean()).backward()
+                    if unscaled:
+                        scaler.unscale_(own)
+                    nn.utils.clip_grad_norm_(model.parameters(), 0.05)
+                    scaler.step(own)
+                    scaler.update()
+            return model, loop
+        return make
+    for sides in ((True, False), (False, True)):
+        cause, = parity.diff_training(*map(training, sides)).causes
+        assert cause.what == "clipping before the gradients are unscaled"
+        assert (cause.in_a, cause.in_b)[sides[0]] == "clipped at 0.05 first"
+    assert parity.diff_training(training(True), training(True)).status == 0
+
+
+def test_the_line_of_a_group():
+    def of(rates):
+        def make():
+            model = net()
+            own = torch.optim.SGD([
+                {"params": model[0].parameters(), "lr": 1e-2},
+                {"params": model[2].parameters(),
+                 "lr": rates}], momentum=0.9)
+            return parity.Training(model, nn.MSELoss(), own, [
+                tensors(batch) for batch in batches()])
+        return make
+    cause, = parity.diff_training(of(1e-2), of(1e-3)).card().causes
+    with open(__file__) as file:
+        line = next(number for number, text in enumerate(file, 1)
+                    if '"lr": rates}' in text)
+    assert cause.place_b == f"test_training_steps.py:{line}"
 
 
 def test_each_side_is_told_by_its_own_weights():
