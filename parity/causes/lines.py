@@ -50,7 +50,8 @@ def _differs(difference, side):
 def _gap(difference):
     """The lines of b between which a's step has to stand, and what called.
 
-    They are those of the function in which a does the step, where b has it.
+    They are those of b's function, where it makes the value and reads it in
+    one; else of the function in which a does the step, where b has that.
     """
     trial = difference.trial
     read = difference.trial.b.place
@@ -61,6 +62,9 @@ def _gap(difference):
     maker = difference.two.maker(operand)
     made = maker.place if maker is not None else Place()
     step = difference.at("a")
+    if (read.file, read.function, read.module) == (
+            made.file, made.function, made.module):
+        return read, read.caller or Place(), made
     for frame in step.place.chain if step is not None else ():
         reads, makes = (next((each for each in place.chain if same(
             each, frame)), None) for place in (read, made))

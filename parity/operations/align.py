@@ -172,9 +172,18 @@ class Alignment:
                 operands = () if maker is None else maker.operands
                 mine[number] = max((
                     mine[each] + (1 if program.values[each].kind == MADE
-                                  and not is_view(maker) else 0)
+                                  and not is_view(maker)
+                                  and not is_filled(program, each) else 0)
                     for each in operands if each in mine), default=0)
         return depths
+
+
+def is_filled(program, number):
+    """Whether a value is one number at all its places, whose size says
+    nothing: what others are put into."""
+    maker = program.maker(number)
+    return not program.values[number].signature.telling and all(
+        is_scalar(program.values[each]) for each in maker.operands)
 
 
 def is_scalar(value):

@@ -38,12 +38,16 @@ class TakenRows:
 
     def __init__(self, others, own):
         self.others, self.taken = others, {}
+        self.loops = {}  # (rows of what, where) -> [what is made of each]
+        self.made = {}  # of the rows that were taken last
         self.tables = tables_of(others.program)
         for operation in own:
             if others.full:
                 return
             if operation.operands and operation.results:
                 self.visit(operation)
+        for rounds in self.loops.values():
+            self.side_by_side(rounds)
 
     def visit(self, operation):
         """Put down what an operation makes of rows, if it does."""
@@ -89,6 +93,30 @@ class TakenRows:
                 array[at], made):
             self.taken[operation.results[0]] = [
                 SomeRows(source, tuple(at.tolist()))]
+            self.made = {}
+            self.loops.setdefault(
+                (source, operation.place), []).append(self.made)
+
+    def keep(self, operation, whole, place=0):
+        """Put down what one round of a loop makes of all rows."""
+        line = operation.place, operation.name, place
+        self.made[*line, sum(each[:3] == line for each in self.made)] = (
+            operation, whole)
+
+    def side_by_side(self, rounds):
+        """What each round of a loop makes at one place, in one array."""
+        for at, (operation, first) in rounds[0].items():
+            wholes = [made[at][1] for made in rounds if at in made]
+            if len(wholes) == len(rounds) and first not in wholes[1:]:
+                self.stack(operation, wholes)
+
+    def stack(self, operation, wholes):
+        """Several values of one shape as one."""
+        arrays = [self.others.array(each) for each in wholes]
+        if len(wholes) > 1 and len({each.shape for each in arrays}) == 1 and (
+                not self.others.full):
+            self.others.add(operation, wholes, np.stack(arrays),
+                            name="concatenate", settings={"axis": 0})
 
     def some(self, operation, parts):
         """A slice of rows, which are all of one part."""
@@ -111,7 +139,7 @@ class TakenRows:
     def by_row(self, operation, parts):
         """An operation on all rows of each part."""
         for place, result in enumerate(operation.results):
-            first, made = 0, []
+            first, made, self.spread = 0, [], []
             for i, part in enumerate(parts):
                 last = first + len(part.places)
                 done = self.of_part(operation, place, i, part, first, last)
@@ -124,10 +152,12 @@ class TakenRows:
                 wholes = [part.whole for part in made]
                 self.others.same(operation, result, wholes, name="take",
                                  settings={})
-                arrays = [self.others.array(each) for each in wholes]
-                if len(made) > 1 and len({each.shape for each in arrays}) == 1:
-                    self.others.add(operation, wholes, np.stack(arrays),
-                                    name="concatenate", settings={"axis": 0})
+                self.stack(operation, wholes)
+                if len(made) == 1:
+                    self.keep(operation, wholes[0], place)
+                self.stack(operation, self.spread)
+                for number in self.spread if len(made) == 1 else ():
+                    self.keep(self.others.program.maker(number), number)
 
     def of_part(self, operation, place, i, part, first, last):
         """All rows of one part as SomeRows, or None."""
@@ -154,6 +184,7 @@ class TakenRows:
                     number, weighed = self.others.add(
                         operation, (number,), spread, name="put",
                         native="put", settings={"axis": 0}), True
+                    self.spread.append(number)
                 else:
                     return None
             operands.append(number)

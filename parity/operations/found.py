@@ -62,8 +62,10 @@ class SearchOutcome:
     def told(self):
         """How much was found that is computed otherwise, in no step alone, and
         how much in all."""
-        return (sum(each.trial.kind == COMPUTED for each in self.found),
-                len(self.found))
+        return (sum(each.trial.kind == COMPUTED and not (
+            each.trial.b and each.trial.a
+            and each.trial.b.name == each.trial.a.name == "slice")
+            for each in self.found), len(self.found))
 
 
 def as_whole(found):

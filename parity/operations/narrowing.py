@@ -6,7 +6,7 @@ import itertools
 from parity.operations.align import Alignment
 from parity.operations.layouts import relaid
 from parity.operations.refine import first_pairs
-from parity.operations.runs import Runs, size, together
+from parity.operations.runs import Runs, key, size, together
 from parity.operations.skeleton import Skeleton
 from parity.operations.state import given
 from parity.operations.trial import COMPUTED, Trial
@@ -72,7 +72,7 @@ class Narrowing(Runs):
         maker = now.b.maker(pair[1])
         if len(part.lost["b"]) < FEW:
             until = min(until, self.runs + ALONE)
-        trials = Trials(part, self.one, two, free=True)
+        trials, seen = Trials(part, self.one, two, free=True), set()
         for trial in itertools.chain(
                 trials.operands(maker, self.a.maker(pair[0])),
                 trials.every()):
@@ -80,8 +80,11 @@ class Narrowing(Runs):
                     trial.b is maker):
                 continue
             for edits in trial.ways:
+                if key(edits) in seen:
+                    continue
                 if self.spent or self.runs >= until:
                     return None
+                seen.add(key(edits))
                 there = trial.by(edits)
                 if not self.gives(pair, [there]):
                     continue

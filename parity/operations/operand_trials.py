@@ -71,20 +71,31 @@ class OperandTrials(State):
                             asked)}], slot)
 
     def parts(self, operation, other):
-        """All that an operation gives, such as the parts of a split."""
-        mine = [self.b.values[each] for each in operation.results]
-        theirs = [self.a.values[each] for each in other.results]
-        if len(mine) < 2 or [each.signature.size for each in mine] != [
-                each.signature.size for each in theirs]:
+        """All that is taken of a value, such as the parts of a split."""
+        mine, theirs = (self.taken_of(skeleton, of) for skeleton, of in (
+            (self.two, operation), (self.one, other)))
+        sizes = [[program.values[each].signature.size for each in some]
+                 for program, some in ((self.b, mine), (self.a, theirs))]
+        if len(mine) < 2 or sizes[0] != sizes[1]:
             return
-        laid = [relaid(one.array, two.array, ORDERS)
-                for one, two in zip(theirs, mine)]
-        ways = [{(RESULT, operation.number, slot): array
-                 for slot, array in enumerate(arrays)}
+        laid = [relaid(self.a.values[one].array, self.b.values[two].array,
+                       ORDERS) for one, two in zip(theirs, mine)]
+        makers = [self.b.maker(each) for each in mine]
+        ways = [{(RESULT, maker.number, maker.results.index(number)): array
+                 for maker, number, array in zip(makers, mine, arrays)}
                 for arrays in zip(*laid)]
         if ways:
-            yield Trial(COMPUTED, operation, other, operation.results[0],
-                        other.results[0], ways)
+            yield Trial(COMPUTED, operation, other, mine[0], theirs[0], ways)
+
+    @staticmethod
+    def taken_of(skeleton, operation):
+        """What an operation gives; of a slice all that slices of the same
+        give, in order."""
+        if operation.name != "slice":
+            return [*operation.results]
+        return [result for each in skeleton.readers.get(skeleton.root(
+            operation.operands[0]), ()) if each.name == operation.name
+            for result in each.results]
 
     def order(self, operation, slot, other, there):
         """a's operand, in a's order, in the place of b's."""

@@ -8,7 +8,7 @@ import numpy as np
 from parity.operations.layouts import in_parts, relaid_as
 from parity.operations.program import LEAF, OPERAND, PARAMETER, RESULT
 from parity.operations.runs import Runs, broken, key, size
-from parity.operations.trial import EXCHANGED, EXTRA, SCALAR
+from parity.operations.trial import COMPUTED, EXCHANGED, EXTRA, SCALAR
 
 
 class Repeats(Runs):
@@ -29,7 +29,9 @@ class Repeats(Runs):
         for group in self.groups:
             steps = [step for each in group for step in itertools.islice(
                 self.at_next_places(each, trials), 1)]
-            if len(steps) == len(group):
+            if len(steps) == len(group) == 1:
+                yield steps[0]
+            elif len(steps) == len(group):
                 first, *more = steps
                 yield dataclasses.replace(first, more=tuple(more), ways=[{
                     edit: array for each in steps
@@ -92,6 +94,10 @@ class Repeats(Runs):
         """A Trial at two operations as another is at its two."""
         edits, source = {}, self.taken(trial, a)
         if source is None:
+            return
+        if trial.kind == COMPUTED and trial.b.name == "slice":
+            for other, _ in trials.partners(b)[:1]:
+                yield from trials.parts(b, other)
             return
         for (what, *at), array in trial.ways[0].items():
             if len(at) < 2:
@@ -193,7 +199,6 @@ class Repeats(Runs):
                 b=now.b.operations[(now.b.users.get(other.number) or [
                     0])[0]], ways=[{(LEAF, name): alike[LEAF, name]}]))
         return more
-
 
     def in_like_modules(self, trial, now, then):
         """The same order of parts in every parameter that is called like one

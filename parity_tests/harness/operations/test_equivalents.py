@@ -169,3 +169,44 @@ def test_squares_that_are_added_are_no_norm():
     each, = told(lambda x: np.tanh(distances(x, END)), lambda x: np.tanh(
         (x ** 2).sum(-1, keepdims=True) - 2 * x @ END), 99)
     assert (each.cause, each.in_b) == ("summand", "none")
+
+
+def halves(h, exchanged=False):
+    """One half of a value weighs the other."""
+    one, two = h[..., :3], h[..., 3:]
+    return np.tanh(two) * one if exchanged else np.tanh(one) * two
+
+
+def for_each(x):
+    """Each expert has the tokens that chose it, one expert after another."""
+    seen, _ = chosen(x)
+    rows, total = x.reshape(18, 4), np.zeros((18, 4))
+    for i in range(3):
+        places = np.flatnonzero(seen[:, i])
+        total = total + np.eye(18)[:, places] @ (halves(
+            np.take(rows, places, 0) @ EXPERTS[i]) @ BACK[i, :3])
+    return np.tanh(total.reshape(3, 6, 4) + x) @ END
+
+
+def for_all(x, exchanged):
+    """All experts at once, each with all tokens."""
+    seen, _ = chosen(x)
+    made = halves(np.einsum("btd,edf->btef", x, EXPERTS), exchanged)
+    made = np.einsum("btef,efd->bted", made, BACK[:, :3])
+    return np.tanh((made * seen.reshape(3, 6, 3, 1)).sum(2) + x) @ END
+
+
+def test_halves_that_all_experts_exchange_at_once():
+    each, = told(for_each, lambda x: for_all(x, True), 30)
+    assert (each.cause, each.in_a) == ("order of the parts", "1, 2")
+
+
+def test_parts_that_are_taken_in_turn_and_one_after_another():
+    def gated(x, turns):
+        h = x @ KERNEL[:, :6]
+        one, two = (h[..., ::2], h[..., 1::2]) if turns else (
+            h[..., :3], h[..., 3:])
+        return np.cos(np.tanh(one) * two @ END[:3])
+    each, = told(lambda x: gated(x, True), lambda x: gated(x, False), 10)
+    assert (each.cause, each.in_a, each.in_b) == (
+        "order of the parts", "every 2. number from 0", "0 to 2")
