@@ -275,8 +275,12 @@ def _notes(comparison):
 
 
 def _largest(comparison):
-    """How near a match came to a limit."""
-    rows = [row for row in comparison.rows if row.error and row.limit]
+    """How near a match came to a limit.
+
+    Guessed pairs that differ are no counterparts, and stand no closer.
+    """
+    rows = [row for row in comparison.rows
+            if row.error and row.limit and row.error <= row.limit]
     if not rows:
         return "Every number is the same."
     row = max(rows, key=lambda row: row.error / row.limit)

@@ -289,8 +289,11 @@ def framework_of(model):
             kind = getattr(kind, word, None)
         if kind is not None and isinstance(model, kind):
             return name
-    hint = "; did you mean parity.trace(*make())?" if isinstance(
-        model, tuple) else "."
+    hint = "."
+    if isinstance(model, tuple):
+        hint = "; did you mean parity.trace(*make())?"
+    elif callable(model):
+        hint = ", whose call may be this function."
     raise InputError(
         f"a {type(model).__name__} is not a model that can be traced; give a "
         "torch.nn.Module, a Keras layer or model, an nnx.Module or an "

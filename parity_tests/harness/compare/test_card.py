@@ -8,7 +8,7 @@ from rich.console import Console
 import parity
 from parity.causes.explanation import UNIDENTIFIED, Explanation
 from parity.comparison.card_path import StepGroup, pieces
-from parity.comparison.card import CardCause
+from parity.comparison.card import CardCause, _largest
 from parity.comparison.card_text import (
     aligned, marked, middle, text, window)
 from parity.comparison.result import FLOAT32, OUTPUT, Comparison, PairRow
@@ -129,6 +129,15 @@ def test_a_match_has_two_lines():
     assert shown(comparison) == [
         "MATCH   15 arrays agree, the outputs included",
         "    Every number is the same."]
+
+
+def test_a_match_is_nearest_where_it_matches():
+    """A guessed pair that differs is no counterpart, and no measure."""
+    made = layers(1, first=9)
+    made.rows[:] = [a_row("near", 0, False, error=1e-15),
+                    a_row("guessed", 1, True)]
+    assert _largest(made) == (
+        "Nearest to a limit: near · output, 1.0e-15 of 1.0e-12.")
 
 
 def test_where_float32_is_inside():

@@ -151,3 +151,8 @@ def test_what_is_no_model():
         trace([1], X)
     with pytest.raises(InputError, match=r"mean parity.trace\(\*make\(\)\)"):
         trace((None, X))
+
+
+def test_a_function_is_told_where_it_may_stand():
+    with pytest.raises(InputError, match="whose call may be this function"):
+        framework_of(lambda x: x)
