@@ -7,6 +7,7 @@ import numpy as np
 from parity.causes import naming_arrays
 from parity.causes import naming_slices as slices
 from parity.causes.difference import FaultOfPrograms
+from parity.causes.naming_activations import of_activations
 from parity.causes.related import hides, masked, related
 from parity.numerics.words import apart, listed
 from parity.operations import roles
@@ -19,8 +20,8 @@ from parity.operations.trial import (
     SCALAR, number_of)
 
 #: Words of roles.of_step that are activations.
-ACTIVATIONS = {"gelu", "gelu by tanh", "silu", "activation", "leaky relu",
-               "elu"}
+ACTIVATIONS = {"gelu", "gelu by tanh", "gelu by sigmoid", "silu",
+               "activation", "leaky relu", "elu"}
 
 #: Settings of which one that differs is a cause.
 SETTINGS = ("axis", "strides", "padding", "dilation", "groups", "k",
@@ -38,7 +39,7 @@ SIGNS = {("add", "subtract"): "+−", ("subtract", "add"): "−+"}
 
 def named(difference: FaultOfPrograms):
     """(cause, what it is in a, in b), in words."""
-    return _random(difference) or {
+    return _random(difference) or of_activations(difference) or {
         SCALAR: _constant, ARRAY: naming_arrays.array,
         ORDER: naming_arrays.order, OTHER: _operand,
         MISSING: _missing, EXTRA: _extra, COMPUTED: _computed,

@@ -57,31 +57,32 @@ _ATTENTION = {
 
 _ROTARY = "{0} ** (-{1}.arange(0, d_k, 2) / d_k)"
 
+#: Activations that are written alike, {} being a framework's module of them.
+ACTIVATIONS = {
+    "gelu by sigmoid": "x * {}.sigmoid(1.702 * x)",
+    "relu squared": "{}.relu(x) ** 2",
+    **{word: f"{{}}.{word}(x)" for word in (
+        "elu", "mish", "relu", "relu6", "sigmoid", "silu", "softplus",
+        "tanh")},
+    **{f"leaky relu, {slope}": f"{{}}.leaky_relu(x, {slope})"
+       for slope in (0.01, 0.2, 0.3)}}
+
+_GELUS = {"gelu": "{}.gelu(x, approximate=False)",
+          "gelu by tanh": "{}.gelu(x, approximate=True)"}
+
 #: Cause -> framework -> what to write, {} being a's value; or a's value -> it.
 LINES: dict[str, dict] = {
     "activation": {
-        "torch": {
-            "gelu": "torch.nn.functional.gelu(x)",
-            "gelu by tanh":
-                'torch.nn.functional.gelu(x, approximate="tanh")',
-            "gelu by sigmoid": "x * torch.sigmoid(1.702 * x)",
-            "silu": "torch.nn.functional.silu(x)",
-            "relu": "torch.nn.functional.relu(x)"},
-        "jax": {
-            "gelu": "jax.nn.gelu(x, approximate=False)",
-            "gelu by tanh": "jax.nn.gelu(x, approximate=True)",
-            "gelu by sigmoid": "x * jax.nn.sigmoid(1.702 * x)",
-            "silu": "jax.nn.silu(x)", "relu": "jax.nn.relu(x)"},
-        "keras": {
-            "gelu": "keras.activations.gelu(x, approximate=False)",
-            "gelu by tanh": "keras.activations.gelu(x, approximate=True)",
-            "gelu by sigmoid": "x * keras.ops.sigmoid(1.702 * x)",
-            "silu": "keras.activations.silu(x)",
-            "relu": "keras.activations.relu(x)"},
-        "mlx": {
-            "gelu": "mlx.nn.gelu(x)", "gelu by tanh": "mlx.nn.gelu_approx(x)",
-            "gelu by sigmoid": "x * mlx.core.sigmoid(1.702 * x)",
-            "silu": "mlx.nn.silu(x)", "relu": "mlx.nn.relu(x)"}},
+        name: {word: line.format(module)
+               for word, line in (*ACTIVATIONS.items(), *gelus.items())}
+        for name, module, gelus in (
+            ("torch", "torch.nn.functional", {
+                "gelu": "{}.gelu(x)",
+                "gelu by tanh": '{}.gelu(x, approximate="tanh")'}),
+            ("jax", "jax.nn", _GELUS),
+            ("keras", "keras.activations", _GELUS),
+            ("mlx", "mlx.nn", {"gelu": "{}.gelu(x)",
+                               "gelu by tanh": "{}.gelu_approx(x)"}))},
     "kernel": {
         "torch": "linear.weight.copy_(kernel.T)",
         "jax": "linear.kernel.set_value(weight.T)",

@@ -221,7 +221,9 @@ def of_step(skeleton, operations, others=0):
     if "sin" in names or "cos" in names:
         return "position encoding"
     if names[0] == "multiply" and "sigmoid" in names:
-        return "silu"
+        return "gelu by sigmoid" if any(
+            abs(each - 1.702) < 1e-5 for each in numbers(
+                skeleton, operations)) else "silu"
     if {*names} <= ACTIVATIONS and len(names) == 1:
         return "activation"
     if names[0] in ("multiply", "divide") and len(names) == 1 and not others:

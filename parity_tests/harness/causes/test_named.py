@@ -1,5 +1,7 @@
 """What a difference found by operations is called, beside tests of a bench."""
 
+import itertools
+
 import pytest
 
 torch = pytest.importorskip(
@@ -15,6 +17,7 @@ from parity.operations.expressions import Names  # noqa: E402
 from parity.operations.skeleton import Skeleton  # noqa: E402
 from parity_tests.support.explaining import by_operations as told  # noqa: E402
 from torch import nn  # noqa: E402
+from torch.nn import functional  # noqa: E402
 
 
 def drawn(model, seed=0):
@@ -37,14 +40,51 @@ PICTURES = torch.randn(2, 3, 6, 6, dtype=torch.float64,
 
 
 @pytest.mark.parametrize("acts, words", [
-    ((nn.LeakyReLU(), nn.GELU()), ("leaky relu", "gelu")),
-    ((nn.ELU(), nn.LeakyReLU()), ("elu", "leaky relu")),
+    ((nn.LeakyReLU(), nn.GELU()), ("leaky relu, 0.01", "gelu")),
+    ((nn.ELU(0.7), nn.LeakyReLU()), ("elu", "leaky relu")),
     ((nn.ReLU(), nn.Tanh()), ("relu", "tanh"))])
 def test_activations_by_their_names_and_no_factor(acts, words):
     models = [drawn(nn.Sequential(nn.Linear(6, 8), act, nn.Linear(8, 4)))
               for act in acts]
     for turn in 1, -1:
         assert told(*models[::turn], X) == [("activation", *words[::turn])]
+
+
+class Spelled(nn.Module):
+    """A layer, a function of what it gives, and a layer."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.one, self.two = nn.Linear(6, 8), nn.Linear(8, 4)
+        self.function = function
+
+    def forward(self, x):
+        return self.two(self.function(self.one(x)))
+
+
+#: Activations as ports write them: a word, what it is, what to write in torch.
+SPELLED = [
+    ("silu", functional.silu, "silu(x)"),
+    ("gelu", lambda x: 0.5 * x * torch.special.erfc(-x * 0.5 ** 0.5),
+     "gelu(x)"),
+    ("gelu by tanh", lambda x: x * (0.5 * (1 + torch.tanh(
+        0.7978845608028654 * (x + 0.044715 * x ** 3)))),
+     'gelu(x, approximate="tanh")'),
+    ("gelu by sigmoid", lambda x: x * torch.sigmoid(1.702 * x),
+     "sigmoid(1.702 * x)"),
+    ("relu", lambda x: torch.maximum(x, torch.zeros(())), "relu(x)")]
+
+
+@pytest.mark.parametrize("a, b", [
+    pytest.param(a, b, id=f"{a[0]}, {b[0]}")
+    for a, b in itertools.permutations(SPELLED, 2)
+    if {a[0], b[0]} != {"silu", "gelu by sigmoid"}])
+def test_both_activations_are_named_and_a_s_is_written(a, b):
+    (one, function, line), (two, other, _) = a, b
+    each, = diff(drawn(Spelled(function)), drawn(Spelled(other)),
+                 X).explanations
+    assert (each.cause, each.in_a, each.in_b) == ("activation", one, two)
+    assert each.write.endswith(f".{line}")
 
 
 class Mixed(nn.Module):
