@@ -8,6 +8,7 @@ import contextlib
 import os
 import pathlib
 import sys
+import tempfile
 
 #: Where JAX keeps what it compiled, and that it keeps what is small as well.
 KEPT, ALL = "JAX_COMPILATION_CACHE_DIR", {
@@ -79,3 +80,17 @@ def environment(variables):
             del os.environ[name]
             if value is not None:
                 os.environ[name] = value
+
+
+@contextlib.contextmanager
+def once(prefix):
+    """Let all processes share what JAX compiles, here before it is imported.
+
+    Quickly, for most of it runs once. Where nothing of it is kept already, in a
+    folder of this run, whose name begins with ``prefix``.
+    """
+    with contextlib.ExitStack() as stack:
+        kept = folder() or stack.enter_context(tempfile.TemporaryDirectory(
+            prefix=prefix, ignore_cleanup_errors=True))
+        stack.enter_context(environment(keeping(kept) | quickly()))
+        yield

@@ -11,9 +11,8 @@ from typing import Annotated, Optional
 import typer
 
 from parity_io.errors import InputError
-from parity import ports
+from parity import compiled, ports
 from parity.commands.shell import told_plainly
-from parity.render import terminal
 
 #: Where the site goes if nothing else is said.
 FOLDER = pathlib.Path("reading")
@@ -56,13 +55,14 @@ def read(
             return
         modules = _modules("pages", "prebuild", "result_cache", "threads",
                            "values")
+        from parity.render import terminal
         modules.pages.refuse(out)
         start = time.perf_counter()
         print(f"Making {len(modules.pages.addresses())} pages in {out}, which "
               "takes some minutes where they are new.", flush=True)
         run = modules.values.Values, tuple(names)
         with (terminal.telling() as tell, modules.threads.one_thread(),
-              modules.prebuild.compiled_once(),
+              compiled.once("parity-read-"),
               modules.prebuild.running(
                   here, first=[run],
                   folder=modules.result_cache.folder()) as call):
@@ -78,14 +78,18 @@ def read(
 
 def _serve(out, names, here, tcp_port, rebuild, browser):
     """Serve what is there at once; make meanwhile what is not there."""
-    modules = _modules("live", "prebuild", "ready", "rebuild", "serving",
-                       "threads")
+    modules = _modules("ready", "rebuild", "serving", "threads")
+
+    def answers():
+        behind = _modules("asking", "live")
+        return behind.asking.TextAnswers(behind.live.Loading(names))
+
     modules.ready.refuse(out)
     modules.serving.refuse(tcp_port)
     with contextlib.ExitStack() as stack:
         stack.enter_context(modules.threads.one_thread())
-        stack.enter_context(modules.prebuild.compiled_once())
-        reading = modules.serving.Reading(out, modules.live.Loading(names))
+        stack.enter_context(compiled.once("parity-read-"))
+        reading = modules.serving.Reading(out, answers)
         mark = modules.ready.there(out)
         if mark and not rebuild and not modules.ready.fit(mark):
             print(f"The pages in {out} are of other code than is here; "

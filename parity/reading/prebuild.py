@@ -9,11 +9,9 @@ import concurrent.futures
 import contextlib
 import multiprocessing
 import os
-import tempfile
 import threading
 
 from transformer_contract.dialects.table import SYSTEMS
-from parity import compiled
 from parity.reading import (
     breaking, dialects, lessons, reference_pages, result_cache, sentence,
     shipped_model)
@@ -21,22 +19,6 @@ from parity.reading import (
 #: How many processes at most; each imports every framework. The one that asks
 #: imports none, and mostly waits.
 PROCESSES = 3
-
-
-@contextlib.contextmanager
-def compiled_once():
-    """Let all processes share what JAX compiles, here before it is imported.
-
-    Quickly, for most of it runs once. Where nothing of it is kept already, in a
-    folder of this run.
-    """
-    with contextlib.ExitStack() as stack:
-        folder = compiled.folder() or (
-            stack.enter_context(tempfile.TemporaryDirectory(
-                prefix="parity-read-", ignore_cleanup_errors=True)))
-        stack.enter_context(compiled.environment(
-            compiled.keeping(folder) | compiled.quickly()))
-        yield
 
 
 def call(make, *what):

@@ -1,13 +1,13 @@
-"""The pages, served to this machine alone, and the reader's own text read.
+"""The pages, served to this machine alone.
 
-Pages that are there are served at once; others are made behind, by another
-process. It listens on 127.0.0.1 and answers only requests that name this
-machine as their host: a page of another site, whose name was made to lead here,
-gets nothing. Only the files of the site are handed out, by name.
+Pages that are there are served at once, before what reads the reader's own
+texts is imported; others are made behind, by another process. It listens on
+127.0.0.1 and answers only requests that name this machine as their host: a page
+of another site, whose name was made to lead here, gets nothing. Only the files
+of the site are handed out, by name.
 """
 
 import contextlib
-import functools
 import http
 import http.server
 import mimetypes
@@ -17,10 +17,7 @@ import threading
 import urllib.parse
 import webbrowser
 
-from parity_io.errors import InputError, visible
-from parity.reading import articles, live, sentence
-from parity.reading.pages import Site
-from parity.render import markup
+from parity_io.errors import InputError
 
 ADDRESS = "127.0.0.1"
 
@@ -33,9 +30,8 @@ READ, BREAK, SENTENCE = "/read-attention", "/break-it", "/sentence.json"
 #: The seconds in which a connection may be silent.
 SECONDS = 10
 
-#: How long a reader's text is waited for before its place in line is told, and
-#: after how long the page then asks again; in seconds.
-PATIENCE, AGAIN = 1, 2
+#: After how many seconds a page that is waited for asks again.
+AGAIN = 2
 
 HEADERS = {
     "Content-Security-Policy":
@@ -64,7 +60,8 @@ class Reading:
 
     Args:
         folder: of the site, which may still be made.
-        values: the model's, as live.Loading or values.Values.
+        answers: a function that imports what answers texts, and returns it, as
+            asking.TextAnswers. It takes seconds, which no page waits for.
 
     Attributes:
         progress: while the site is made, how far it is.
@@ -72,14 +69,15 @@ class Reading:
 
     progress = ""
 
-    def __init__(self, folder, values):
-        self.folder, self.values = pathlib.Path(folder), values
-        self.queue = live.RequestQueue(lambda asked: self.made(*asked))
+    def __init__(self, folder, answers):
+        self.folder, self._make = pathlib.Path(folder), answers
+        self._answers, self._lock = None, threading.Lock()
 
-    @functools.cached_property
-    def site(self):
-        """What renders pages; made by the thread that reads texts."""
-        return Site(self.values)
+    def answers(self):
+        """What answers texts, once it is imported."""
+        with self._lock:
+            self._answers = self._answers or self._make()
+            return self._answers
 
     def file(self, path):
         """The file of the site that a path names, or None."""
@@ -90,6 +88,7 @@ class Reading:
 
     def waiting(self):
         """The page that stands for those that are still made."""
+        from parity.render import markup
         page = markup.environment().get_template("making.html").render(
             progress=self.progress)
         return (http.HTTPStatus.ACCEPTED, {
@@ -108,7 +107,8 @@ class Reading:
             return plain(http.HTTPStatus.BAD_REQUEST,
                          "This is no address of a page.")
         if path in (READ, BREAK, SENTENCE):
-            return self.asked(path, text, fault if path == BREAK else "")
+            return self.answers().asked(
+                path, text, fault if path == BREAK else "")
         file = self.file(path)
         if file is None and self.progress and (
                 path == "/" or path.endswith(".html")):
@@ -120,57 +120,6 @@ class Reading:
             kind += "; charset=utf-8"
         return (http.HTTPStatus.OK, {"Content-Type": kind},
                 answering(file.read_bytes()))
-
-    def asked(self, path, text, fault):
-        """What a reader asked for, as far as it is there."""
-        status, headers = http.HTTPStatus.OK, {
-            "Content-Type": ("application/json" if path == SENTENCE
-                             else "text/html; charset=utf-8")}
-        text, fault = (visible(one.encode("utf-8", "replace").decode())
-                       for one in (text, fault))
-        try:
-            live.ids_of(self.values, text)
-            if path == BREAK:
-                live.known(fault)
-            page, place = self.queue.ask((path, text, fault), PATIENCE)
-            if place:
-                status = http.HTTPStatus.ACCEPTED
-                headers["Retry-After"] = str(AGAIN)
-                page = page or self.page(path, text, fault, place=place)
-        except InputError as error:
-            status = http.HTTPStatus.BAD_REQUEST
-            page = self.page(path, text, fault, problem=str(error))
-        return status, headers, page
-
-    def made(self, path, text, fault):
-        """Yield the page of a text that is read, or read with a fault."""
-        if path == SENTENCE:
-            yield sentence.as_json(sentence.read(self.values, text)).encode()
-            return
-        if path == BREAK:
-            yield self.page(path, text, fault,
-                            **live.broken(self.values, fault, text))
-            return
-        for figures, told in live.attention(self.values, text):
-            yield self.page(path, text, fault, sentences=[figures], told=told)
-
-    def page(self, path, text, fault, problem="", place=0, **more):
-        """A page of a text, as bytes; for the front page as JSON."""
-        if path == SENTENCE:
-            return sentence.as_json({"problem": problem}).encode()
-        self.site.environment.globals.update(versions=self.values.versions())
-        if path == BREAK:
-            html = self.site.render(
-                "break.html", "break.html", "Break it",
-                **{"faults": (), **more},
-                **articles.shown_broken(self.site, fault, text, problem,
-                                        place))
-        else:
-            html = self.site.render(
-                "attention-maps.html", "attention-maps.html",
-                "Attention maps", **{"sentences": (), "told": {}, **more},
-                asked=text, problem=problem, place=place)
-        return answering(html.encode("utf-8", "replace"))
 
 
 def answering(page):
@@ -276,6 +225,7 @@ def serve(reading, tcp_port, browser=False):
         address = f"http://{ADDRESS}:{running.server_port}/"
         print(f"serving {address} to this machine alone; Ctrl-C stops it",
               flush=True)
+        threading.Thread(target=reading.answers, daemon=True).start()
         if browser:
             threading.Thread(target=show, args=[address], daemon=True).start()
         try:

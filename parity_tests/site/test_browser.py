@@ -11,7 +11,8 @@ from parity.causes import catalogue
 from parity.check import golden
 from parity.differences import registry
 from parity.reading import (
-    breaking, curves, pages, serving, shipped_model, slides, sources, values)
+    asking, breaking, curves, pages, serving, shipped_model, slides, sources,
+    values)
 from parity_tests.support import page_pictures
 from parity_tests.support.browser import Opened, chromium
 from parity_tests.support.lessons import alone
@@ -643,7 +644,8 @@ def test_axe_finds_nothing(opened, name, scheme):
 @pytest.mark.long(4)
 def test_served_pages_are_touched_as_those_from_disk(site, browser):
     """Under the server's policy, which lets no script of a page run."""
-    with serving.server(serving.Reading(*site), 0) as running:
+    with serving.server(serving.Reading(
+            site[0], lambda: asking.TextAnswers(site[1])), 0) as running:
         thread = threading.Thread(target=running.serve_forever, daemon=True)
         thread.start()
         address = f"http://127.0.0.1:{running.server_port}/"

@@ -16,7 +16,7 @@ from parity import ports
 from parity.differences import registry
 from parity.ports import NotChecked
 from parity.reading import (
-    breaking, formulas, lessons, listing, page_rows, pages, plain_code,
+    asking, breaking, formulas, lessons, listing, page_rows, pages, plain_code,
     row_views, sources, values)
 from parity.render import markup, pictures
 from parity_tests.support.commands import invoke
@@ -377,7 +377,8 @@ def running(site, found):
     import threading
 
     from parity.reading import serving
-    with serving.server(serving.Reading(site[0], found), 0) as made:
+    with serving.server(serving.Reading(
+            site[0], lambda: asking.TextAnswers(found)), 0) as made:
         thread = threading.Thread(target=made.serve_forever, daemon=True)
         thread.start()
         yield made

@@ -12,6 +12,7 @@ from parity_io.errors import InputError
 from parity import ports
 from parity.reading import live, serving
 from parity_tests.support.commands import invoke
+from parity_tests.support.processes import printed
 from parity_tests.support.serving import (
     asked, request, started, status)
 
@@ -103,6 +104,16 @@ def test_an_answer_is_shown_in_parts():
     assert line.ask("text", 0.2) == (1, 1)
     go[1].set()
     assert line.ask("text", 9) == (1, 0) and not line.parts
+
+
+def test_no_page_waits_for_what_reads_texts():
+    """What the first answer of the command needs is imported alone."""
+    assert printed("-c", """if True:
+        import sys
+        import parity.cli, parity.commands.read
+        from parity.reading import ready, rebuild, serving, threads
+        print({"numpy", "jinja2", "pygments", "rich.console"} & {*sys.modules})
+        """) == "set()\n"
 
 
 def test_pages_that_are_made_are_waited_for(tmp_path):

@@ -8,14 +8,11 @@ import time
 
 import pytest
 
-from parity.reading import live, serving
+from parity.reading import asking, live, serving
 
 
-class Pages(serving.Reading):
-    """A Reading of one page, whose texts take a moment each."""
-
-    def __init__(self, folder):
-        super().__init__(folder, None)
+class Pages(asking.TextAnswers):
+    """Answers of one page, whose texts take a moment each."""
 
     def made(self, path, text, fault):
         """Yield the page of a text."""
@@ -51,7 +48,8 @@ def started(folder):
         patch.setattr(serving, "SECONDS", 2)
         patch.setattr(live, "ids_of", lambda values, text: [])
         with Watched((serving.ADDRESS, 0),
-                     serving.handler(Pages(folder))) as made:
+                     serving.handler(serving.Reading(
+                         folder, lambda: Pages(None)))) as made:
             thread = threading.Thread(
                 target=made.serve_forever, args=[0.1], daemon=True)
             thread.start()
