@@ -507,8 +507,8 @@ def test_slides_are_turned_by_keys_and_buttons(opened):
     page.focus("#deck-1 .show button")
     page.keyboard.press("Enter")
     for key, number in (("ArrowLeft", 1), *(
-            ("ArrowRight", i) for i in range(2, 9)), ("PageUp", 7),
-            ("End", 8), ("Home", 1), ("Space", 2)):
+            ("PageDown", i) for i in range(2, 9)), ("PageUp", 7),
+            ("End", 8), ("Home", 1), ("PageDown", 2)):
         page.keyboard.press(key)
         assert seen.count() == 1
         assert seen.get_attribute("id") == f"slide-1-{number}"
@@ -519,8 +519,20 @@ def test_slides_are_turned_by_keys_and_buttons(opened):
     assert page.locator(".teacher:visible").count() == 1
     page.click(".turning .notes")
     assert not page.is_visible(".teacher")
+    page.keyboard.press("Home")
+    waits = page.locator(".shown .waits")
+    later = waits.count()
+    assert later > 1
+    for left in range(later, 0, -1):
+        assert waits.count() == left and not waits.last.is_visible()
+        page.keyboard.press("Space" if left % 2 else "ArrowRight")
+    assert waits.count() == 0
     page.click("[data-to='1']")
-    assert page.inner_text(".turning .at") == "3 / 8"
+    assert page.inner_text(".turning .at") == "2 / 8"
+    page.click("[data-to='-1']")
+    assert page.inner_text(".turning .at") == "1 / 8" and waits.count() == 0
+    page.keyboard.press("ArrowLeft")
+    assert waits.count() == 1
     page.keyboard.press("Escape")
     assert seen.count() == count and not page.is_visible(".turning")
     assert page.evaluate("document.activeElement.textContent").startswith(
@@ -542,7 +554,7 @@ def test_each_slide_fits_a_projector(opened):
             assert page.evaluate("""[...document.querySelectorAll(
                 ".shown pre")].every((one) => one.scrollWidth
                 <= one.clientWidth)"""), each.address
-            page.keyboard.press("ArrowRight")
+            page.keyboard.press("PageDown")
         page.keyboard.press("Escape")
 
 

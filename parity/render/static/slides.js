@@ -1,10 +1,11 @@
-// A lesson's slides, one a screen; without this file they stand in a row.
+// A lesson's slides, one a screen, told part by part; without this file they
+// stand in a row.
 (() => {
   const bar = document.querySelector(".turning");
   if (!bar) return;
   const all = [...document.querySelectorAll(".slide")];
   const notes = bar.querySelector(".notes");
-  let slides = [], at = -1, before = null;
+  let slides = [], at = -1, before = null, parts = [], said = 0;
 
   // What a slide says is as large as its screen has room for.
   const grow = () => {
@@ -18,13 +19,29 @@
     }
   };
 
-  const turn = (to) => {
+  // So many of a slide's paragraphs, points and pictures stand there.
+  const sayParts = (count) => {
+    said = Math.max(1, Math.min(parts.length, count));
+    parts.forEach((one, i) => one.classList.toggle("waits", i >= said));
+  };
+
+  // One part more, or the next slide with its first; and the way back.
+  const step = (by) => {
+    if (said + by >= 1 && said + by <= parts.length) sayParts(said + by);
+    else if (slides[at + by]) turn(at + by, by > 0 ? 1 : Infinity);
+  };
+
+  const turn = (to, count = 1) => {
+    parts.forEach((one) => one.classList.remove("waits"));
     at = Math.max(-1, Math.min(slides.length - 1, to));
     document.body.classList.toggle("showing", at >= 0);
     bar.hidden = at < 0;
     all.forEach((one) => one.classList.toggle("shown", one === slides[at]));
     if (at < 0) { before.focus(); return; }
     bar.querySelector(".at").textContent = `${at + 1} / ${slides.length}`;
+    parts = [...slides[at].querySelectorAll(
+      ".screen > .prose > :not(ul, ol), .screen > .prose > :is(ul, ol) > li, .screen > img")];
+    sayParts(count);
     const title = slides[at].querySelector("h3");
     title.tabIndex = -1;
     grow();
@@ -49,7 +66,7 @@
   }
   bar.addEventListener("click", (event) => {
     const { to } = event.target.dataset;
-    if (to) turn(Math.max(0, at + Number(to)));
+    if (to) step(Number(to));
   });
   notes.addEventListener("click", tell);
   bar.querySelector(".ends").addEventListener("click", () => turn(-1));
@@ -57,14 +74,15 @@
   addEventListener("keydown", (event) => {
     if (at < 0 || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.target.closest(".turning") && [" ", "Enter"].includes(event.key)) return;
+    const by = { ArrowRight: 1, ArrowDown: 1, " ": 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
     const to = {
-      ArrowRight: at + 1, ArrowDown: at + 1, PageDown: at + 1, " ": at + 1,
-      ArrowLeft: Math.max(0, at - 1), ArrowUp: Math.max(0, at - 1), PageUp: Math.max(0, at - 1),
+      PageDown: at + 1, PageUp: Math.max(0, at - 1),
       Home: 0, End: slides.length - 1, Escape: -1,
     }[event.key];
     if (event.key.toLowerCase() === "n") tell();
-    if (to === undefined) return;
+    if (by) step(by);
+    else if (to !== undefined) turn(to, event.key === "PageUp" ? Infinity : 1);
+    else return;
     event.preventDefault();
-    turn(to);
   });
 })();
