@@ -88,7 +88,7 @@ def _frameworks():
             hint = f"; pip install '{DISTRIBUTION}[{name}]'"
             print(f"{name:7} not checked: {found.reason}"
                   + (hint if ports.absent(name) else ""))
-            if ports.missing(name) is None:
+            if not ports.missing(name):
                 yield f"{name}: {found.reason}"
             continue
         versions, devices = found
