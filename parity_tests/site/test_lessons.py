@@ -364,15 +364,15 @@ def test_what_is_compiled_is_shared_and_no_trace_is_left(
     for name in (compiled.KEPT, *compiled.ALL):
         monkeypatch.delenv(name, raising=False)
     before = dict(os.environ)
-    with prebuild.compiled_once():
+    with compiled.once("parity-read-"):
         folder = pathlib.Path(os.environ[compiled.KEPT])
         assert folder.is_dir() and os.environ.items() >= compiled.ALL.items()
     assert os.environ == before
     assert not folder.exists() or folder == pathlib.Path(sys.prefix, "jax")
     (tmp_path / "jax").mkdir()
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    with prebuild.compiled_once():
+    with compiled.once("parity-read-"):
         assert os.environ[compiled.KEPT] == str(tmp_path / "jax")
     monkeypatch.setenv(compiled.KEPT, "mine")
-    with prebuild.compiled_once():
+    with compiled.once("parity-read-"):
         assert os.environ[compiled.KEPT] == "mine"
