@@ -241,6 +241,8 @@ class DrawnModel:
         own = cases.values(f"{what} {self.name}", *usual.shape) > -0.7
         own[0, ..., -2:] = True
         own[0, 0, 0, 0] = usual[0, 0, 0, 0]
+        if not (own & usual).any():  # it is refused, as an inverse is
+            own[0] |= usual[0]
         return own
 
     @property
@@ -381,7 +383,8 @@ def drawn(seed, number):
         numbers["norm_rounding"] = deal(
             "norm_rounding", DEPENDENT["norm_rounding"])
     weights = shape[0] * sizes["n_heads"] * min(shape[1:])**2
-    if weights < FEW or "std" in words["norm"]:  # no slope at a row all dropped
+    # A standard deviation has no gradient at a row of which all is dropped.
+    if weights < FEW or "std" in words["norm"]:
         numbers["dropout"] = min(numbers["dropout"], 0.4)
     # With rounding the gradient of a key's bias is that, and no longer zero.
     # And of millions of scores some lie in the middle of two that are rounded.

@@ -277,7 +277,7 @@ def _notes(comparison):
 def _largest(comparison):
     """How near a match came to a limit.
 
-    Guessed pairs that differ are no counterparts, and stand no closer.
+    A guessed pair that differs is no counterpart, and does not count.
     """
     rows = [row for row in comparison.rows
             if row.error and row.limit and row.error <= row.limit]

@@ -40,6 +40,7 @@ class TakenRows:
         self.others, self.taken = others, {}
         self.loops = {}  # (rows of what, where) -> [what is made of each]
         self.made = {}  # of the rows that were taken last
+        self.spread = []  # what is made of all rows for them to be weighed
         self.tables = tables_of(others.program)
         for operation in own:
             if others.full:

@@ -1,6 +1,7 @@
 """Drawn models: the same each time, sound, and what they notice of edits."""
 
 import contextlib
+import dataclasses
 import importlib.machinery
 import sys
 from unittest import mock
@@ -199,7 +200,7 @@ def test_the_cause_of_a_failing_draw_is_named(wrong, draw, cause):
 #: Drawn models in which rounding was called a divergence, and why: scores of
 #: probabilities near 1, scores in the middle of two numbers of float32,
 #: gradients of 24 layers, and means behind a norm.
-ALARMS = "108:12", "138:10", "8:8", "109:13", "167:7"
+ALARMS = "108:12", "138:10", "8:8", "109:13", "167:7", "392:8", "1360:0"
 
 
 @pytest.mark.long(8)
@@ -212,16 +213,24 @@ def test_rounding_is_no_divergence(draw):
 def test_rounding_hides_no_fault():
     """Where gradients move most, a millionth of one kernel's is seen."""
     model = drawn.drawn(8, 8)
+    model = dataclasses.replace(
+        model, config=model.config.replace(dropout=0.75))
     truth = Reference(model.config, model.weights, "float64").truth(
         model.gradients)
-    limit = truth.limit("all weights", "float64")
-    assert 2e-11 < limit <= 1e-10
+    assert truth.limit("all weights", "float64") == 1e-10
     wrong = truth.steps | {
         name: array * (1 + 1e-6) for name, array in truth.steps.items()
         if name.endswith("decoder.layers.0.feed_forward.inner.kernel")}
     found = [name for name, difference in compare_steps(
         wrong, truth, "float64").items() if difference.verdict == DIVERGENCE]
     assert found == ["grad decoder.layers.0.feed_forward.inner.kernel"]
+
+
+def test_a_mask_of_ones_own_is_no_inverse():
+    """Of a row that its own mask would leave padding alone."""
+    batch = drawn.drawn(1360, 0).batch
+    usual = batch.source != 10
+    assert (batch.source_mask[:, 0, 0] & usual).any()
 
 
 def test_no_weights_are_near_a_tie():
