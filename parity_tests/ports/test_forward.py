@@ -79,8 +79,8 @@ def test_each_word_of_a_choice_computes_something_else(field):
     """Of equal outputs one would be of a word that nobody reads.
 
     The two left out show in the loss and in gradients alone. That ports
-    compute what the reference does is asked of every two words at once, in
-    ``test_a_port_stands_under_every_condition``.
+    compute what the reference does, ``parity check --wide`` asks of every two
+    words at once.
     """
     engine, answers = ports.engine("numpy"), set()
     base = at_test_size(PLAIN)
