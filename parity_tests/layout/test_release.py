@@ -32,7 +32,7 @@ def steps(workflow):
 
 def targets():
     """The targets of the Makefile."""
-    return set(re.findall(r"^([\w-]+):(?!=)", (ROOT / "Makefile").read_text(
+    return set(re.findall(r"^([\w./-]+):(?!=)", (ROOT / "Makefile").read_text(
         "utf-8"), flags=re.M))
 
 
