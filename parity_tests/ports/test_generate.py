@@ -27,6 +27,11 @@ from parity.check.runners import EngineRunner
 from parity.numerics.comparator import MATCH
 from parity_tests.support.processes import printed
 
+#: What a search promises is asked of the reference. That ports search as it
+#: does is asked of every rule, in readable forms by
+#: conformance/test_search_rules.py and in fast ones by parity check --wide.
+REFERENCE = pytest.mark.parametrize("engine", ["numpy"], indirect=True)
+
 RULES = CHOICES["length_rule"]
 MOST, END = 8, 16
 
@@ -127,12 +132,11 @@ def _kept(engine):
     return _models[engine.__name__]
 
 
-@pytest.mark.long(24)
+@REFERENCE
 @pytest.mark.parametrize("rule, bos", [
     *((rule, 1) for rule in RULES), ("paper", END)])
-def test_beam_1_is_greedy(engine_of_each_form, rule, bos):
+def test_beam_1_is_greedy(engine, rule, bos):
     """The same tokens; the score, divided by the rule's penalty."""
-    engine = engine_of_each_form
     greedy = GenerationConfig(bos_id=bos, eos_id=END, max_tokens=MOST)
     beam = greedy.replace(method="beam", beam=1, length_rule=rule)
     one, other = (engine.generate(_kept(engine), SOURCE, settings)
@@ -144,7 +148,7 @@ def test_beam_1_is_greedy(engine_of_each_form, rule, bos):
         one["scores"] / penalties, other["scores"], rtol=1e-12)
 
 
-@pytest.mark.long(16)
+@REFERENCE
 @pytest.mark.parametrize("name", [s.name for s in generation.some_searches(
     1, END, MOST)])
 def test_scores_are_the_models_own(engine, name):
@@ -205,7 +209,7 @@ def enumerated(settings, source):
     return sorted(zip(scores, every), reverse=True)
 
 
-@pytest.mark.long(16)
+@REFERENCE
 @pytest.mark.parametrize("rule", [r for r in RULES if r != "hf_true"])
 def test_a_beam_wide_enough_finds_the_best_of_all(engine, rule):
     """Every target of up to three tokens is enumerated.
@@ -237,8 +241,8 @@ def test_fewer_targets_than_the_beam_is_wide(engine):
 
 
 @pytest.mark.long(8)
-@pytest.mark.parametrize("vocab", [7, 128, 5000, 20000])
-@pytest.mark.parametrize("count", [1, 5, 7])
+@pytest.mark.parametrize("vocab", [7, 20000])
+@pytest.mark.parametrize("count", [1, 7])
 def test_top_is_a_stable_sort(engine_of_each_form, vocab, count):
     """Also among many equals, and where all but a few are impossible."""
     engine = engine_of_each_form
@@ -256,7 +260,7 @@ def test_top_is_a_stable_sort(engine_of_each_form, vocab, count):
         found, np.take_along_axis(scores, truth, axis=-1))
 
 
-@pytest.mark.long(16)
+@REFERENCE
 def test_of_equals_the_lowest(engine):
     """A projection of zeros makes every token equally likely."""
     weights = {name: np.zeros_like(array) if name.startswith("projection")
@@ -275,7 +279,7 @@ def test_of_equals_the_lowest(engine):
         found["scores"][0, 0], -np.log(6), rtol=1e-12)
 
 
-@pytest.mark.long(16)
+@REFERENCE
 def test_padding_of_the_source_changes_nothing(engine):
     """Nor which side it stands on does, apart from positions."""
     settings = {s.name: s for s in SEARCHES}["beam 4, paper"].settings
@@ -288,7 +292,7 @@ def test_padding_of_the_source_changes_nothing(engine):
     np.testing.assert_allclose(one["scores"], other["scores"], rtol=1e-12)
 
 
-@pytest.mark.long(12)
+@REFERENCE
 def test_samples_follow_from_the_row_not_the_place(engine):
     settings = GenerationConfig(
         method="sample", eos_id=END, max_tokens=MOST, seed=9)
@@ -320,7 +324,7 @@ def test_samples_are_drawn_by_their_probability():
     assert (counted > 30).sum() >= 3
 
 
-@pytest.mark.long(16)
+@REFERENCE
 @pytest.mark.parametrize("changes, most", [
     ({"top_k": 1}, 1), ({"top_k": 3}, 3), ({"top_p": 1e-9}, 1),
     ({"temperature": 1e-3}, 1)])
@@ -378,8 +382,6 @@ def test_a_cache_changes_nothing(engine_of_each_form, variant):
             found["scores"], expected["scores"], rtol=1e-12)
 
 
-# Faults: a search that is wrong in one line, in each implementation.
-
 # The rules of others: who may finish, what is forced, what is read.
 
 @contextlib.contextmanager
@@ -407,7 +409,7 @@ def answers(engine, model, **changes):
         found["tokens"][0], found["scores"][0])]
 
 
-@pytest.mark.long(12)
+@REFERENCE
 def test_only_the_first_w_may_finish(engine):
     """An eos in third place of a beam of two, and one at the last place."""
     with told(engine, {3: 0.5, 4: 0.3, 2: 0.2}, {3: 0.6, 2: 0.4}) as model:
@@ -422,7 +424,7 @@ def test_only_the_first_w_may_finish(engine):
     assert best[0][0] == [3, 3, 3]
 
 
-@pytest.mark.long(8)
+@REFERENCE
 def test_the_first_that_finish_stay(engine):
     """One place is left, and two end that are better than the first one."""
     with told(engine, {3: 0.5, 2: 0.3, 4: 0.2}, {2: 0.9, 3: 0.1}) as model:
@@ -433,7 +435,7 @@ def test_the_first_that_finish_stay(engine):
     assert first == [[3, 2, 0], [2, 0, 0]]
 
 
-@pytest.mark.long(8)
+@REFERENCE
 def test_each_that_finishes_makes_the_beam_narrower(engine):
     """Once one of two has finished, only the best goes on, or finishes."""
     with told(engine, {3: 0.5, 2: 0.3, 4: 0.2}, {3: 0.6, 2: 0.4}) as model:
@@ -446,7 +448,7 @@ def test_each_that_finishes_makes_the_beam_narrower(engine):
         ([2, 0, 0], pytest.approx(math.log(0.3)))]
 
 
-@pytest.mark.long(8)
+@REFERENCE
 def test_the_unfinished_stand_in_where_nothing_finished(engine):
     """Undivided; and where something has finished, they are no answer."""
     with told(engine, {3: 0.6, 4: 0.4}) as model:
@@ -463,11 +465,10 @@ def test_the_unfinished_stand_in_where_nothing_finished(engine):
     assert fallback[0] == ([2, 0, 0], pytest.approx(math.log(0.1)))
 
 
-@pytest.mark.long(16)
+@REFERENCE
 @pytest.mark.parametrize("method", CHOICES["method"])
-def test_forced_and_suppressed_tokens(engine_of_each_form, method):
+def test_forced_and_suppressed_tokens(engine, method):
     """None is renormalised, and what is forced adds nothing."""
-    engine = engine_of_each_form
     settings = GenerationConfig(
         method=method, eos_id=END, max_tokens=MOST, length_rule="none",
         forced_bos_id=9, forced_eos_id=END, min_tokens=4)
@@ -508,11 +509,10 @@ def test_w_candidates_stay_whatever_ends():
             beam=4, eos_id=6, more_eos_ids=more).candidates == count
 
 
-@pytest.mark.long(16)
+@REFERENCE
 @pytest.mark.parametrize("method", CHOICES["method"])
-def test_any_of_several_ids_ends(engine_of_each_form, method):
+def test_any_of_several_ids_ends(engine, method):
     """Padding stands behind the first, and none comes too soon."""
-    engine = engine_of_each_form
     settings = GenerationConfig(
         method=method, eos_id=END, max_tokens=MOST, min_tokens=3, seed=4)
     one = engine.generate(_kept(engine), SOURCE, settings)["tokens"]
@@ -543,7 +543,7 @@ class Alive:
         return value
 
 
-@pytest.mark.long(8)
+@REFERENCE
 def test_w_hypotheses_go_on_where_most_words_end(engine):
     """2W candidates would leave fewer (R56)."""
     settings = GenerationConfig(
@@ -567,13 +567,13 @@ def test_the_first_is_taken_where_none_is_left(engine_of_each_form, method):
     assert np.isneginf(found["scores"]).all()
 
 
-@pytest.mark.long(24)
+@REFERENCE
 @pytest.mark.parametrize("cached", (False, True))
 @pytest.mark.parametrize("n", (1, 2))
-def test_no_tokens_stand_twice_in_a_beam(engine_of_each_form, n, cached):
+def test_no_tokens_stand_twice_in_a_beam(engine, n, cached):
     """Nothing else is suppressed, so that no other rule calls for it."""
-    tokens = engine_of_each_form.generate(
-        _kept(engine_of_each_form), SOURCE, GenerationConfig(
+    tokens = engine.generate(
+        _kept(engine), SOURCE, GenerationConfig(
             method="beam", beam=4, bos_id=3, eos_id=6, max_tokens=MOST,
             no_repeat_ngram=n, cached=cached))["tokens"]
     for row in tokens.reshape(-1, tokens.shape[-1]).tolist():
@@ -582,12 +582,11 @@ def test_no_tokens_stand_twice_in_a_beam(engine_of_each_form, n, cached):
         assert len(set(parts)) == len(parts)
 
 
-@pytest.mark.long(24)
+@REFERENCE
 @pytest.mark.parametrize("cached", (False, True))
 @pytest.mark.parametrize("n", (1, 2, 3))
-def test_no_tokens_stand_twice(engine_of_each_form, n, cached):
+def test_no_tokens_stand_twice(engine, n, cached):
     """The likeliest is taken of those that end none which is there already."""
-    engine = engine_of_each_form
     words = list(range(7, CONFIG.target_vocab))
     tokens = engine.generate(_kept(engine), SOURCE, GenerationConfig(
         bos_id=3, eos_id=6, max_tokens=MOST, no_repeat_ngram=n, cached=cached,
@@ -611,10 +610,9 @@ def test_no_tokens_stand_twice(engine_of_each_form, n, cached):
     assert wanted and met > len(tokens)
 
 
-@pytest.mark.long(24)
+@REFERENCE
 @pytest.mark.parametrize("cached", (False, True))
-def test_a_begin_that_is_padding_is_read(engine_of_each_form, cached):
-    engine = engine_of_each_form
+def test_a_begin_that_is_padding_is_read(engine, cached):
     tokens = engine.generate(_kept(engine), SOURCE, GenerationConfig(
         bos_id=0, eos_id=END, max_tokens=MOST, cached=cached))["tokens"][:, 0]
     log_p = read_so_far(engine, SOURCE, tokens)
@@ -623,11 +621,10 @@ def test_a_begin_that_is_padding_is_read(engine_of_each_form, cached):
     assert (np.where(written, log_p.argmax(-1), 0) == tokens[:, 1:]).all()
 
 
-@pytest.mark.long(24)
+@REFERENCE
 @pytest.mark.parametrize("cached", (False, True))
-def test_padding_that_may_be_generated_is_read(engine_of_each_form, cached):
+def test_padding_that_may_be_generated_is_read(engine, cached):
     """Of few tokens that are left, padding is often the likeliest."""
-    engine = engine_of_each_form
     others = [i for i in range(CONFIG.target_vocab) if i not in (0, 4, END)]
     tokens = engine.generate(_kept(engine), SOURCE, GenerationConfig(
         eos_id=4, max_tokens=MOST, cached=cached, allow_padding=True,
