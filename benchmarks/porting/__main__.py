@@ -5,11 +5,11 @@
 
 from benchmarks import asking
 from benchmarks.porting.every import faults
-from benchmarks.porting.planted import outcome_of, table
+from benchmarks.porting.planted import RIGHT, outcome_of, table
 
 
 def main():
-    """The command."""
+    """The command; exit status 1 where an outcome is not right."""
     asked = asking.parser(__doc__, "FAMILY").parse_args()
     outcomes = []
     for planted in faults():
@@ -22,6 +22,7 @@ def main():
               f"{'elsewhere ' if placed is False else ''}"
               f"{outcome.first:40} {outcome.told}", flush=True)
     asking.show(asked, "porting", table(outcomes))
+    raise SystemExit(any(each.verdict != RIGHT for each in outcomes))
 
 
 if __name__ == "__main__":

@@ -21,6 +21,9 @@ from parity.numerics.comparator import DIVERGENCE, MATCH
 SILENT, ALARM, CAUSE, NONE, CRASH, UNSOUND = (
     "silent", "false alarm", "false cause", "no verdict", "crash", "not sound")
 
+#: Pairs that are refused, with the reason: torch.jit's modules cannot be seen.
+REFUSED = {"scripted_part"}
+
 #: Verdicts that are right.
 RIGHT = MATCH, FLOAT32
 

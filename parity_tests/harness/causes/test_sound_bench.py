@@ -1,4 +1,7 @@
-"""Sound pairs: they are sound, and nothing is said of them."""
+"""Sound pairs: they are sound, and nothing is said of them.
+
+``python -m benchmarks.sound`` asks it of all, at night.
+"""
 
 import pathlib
 
@@ -6,7 +9,7 @@ import pytest
 
 from benchmarks import sound
 from benchmarks.sound import judge, targets
-from benchmarks.sound.pair import FILES, LIMITS, PAIRS, Sound, pair
+from benchmarks.sound.pair import FILES, LIMITS, Sound, pair
 from parity.commands.scripts import call_script
 from parity_tests.support.engines import usable
 
@@ -54,30 +57,3 @@ def test_a_maker_is_a_target():
     assert judge.output((model, inputs, keywords))[0].shape == (2, 7, 20)
     with pytest.raises(AttributeError):
         targets.nothing  # noqa: B018
-
-
-def of_topic(topic):
-    """The pairs of a file; skips where a framework is not there."""
-    for word, module in (("nnx", "flax"), ("keras", "keras"), (
-            "across", "flax"), ("across", "keras"), (
-            "hugging", "transformers")):
-        if word in topic:
-            pytest.importorskip(module, reason=(
-                f"not checked: {module} is not installed"))
-    pytest.importorskip(f"benchmarks.sound.{topic}")
-    return [each for each in PAIRS.values() if each.topic == topic]
-
-
-#: Pairs that are refused, with the reason: torch.jit's modules cannot be seen.
-REFUSED = {"scripted_part"}
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("topic", FILES)
-def test_nothing_is_said_of_any(topic):
-    """And they are sound, for one that is not has another fate."""
-    made = {each.name: judge.outcome_of(each) for each in of_topic(topic)
-            if each.name not in REFUSED}
-    assert made and not {name: (each.fate, each.told)
-                         for name, each in made.items()
-                         if each.fate != judge.SILENT}
