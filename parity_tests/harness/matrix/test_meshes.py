@@ -1,4 +1,7 @@
-"""Models on a mesh: they match, and what goes wrong there is named."""
+"""Models on a mesh: they match, and what goes wrong there is named.
+
+``parity check matrix --mesh all`` compares every mode on every mesh.
+"""
 
 import dataclasses
 import json
@@ -12,7 +15,7 @@ from parity import ports
 from parity.matrix import cells, meshes, run
 from parity.matrix.processes import MeshProcesses
 from parity.numerics.comparator import DIVERGENCE, MATCH
-from parity.subjects import MESH_BACKENDS, Subject, mesh_axes, mesh_modes
+from parity.subjects import MESH_BACKENDS, Subject
 from parity_tests.support import meshes as planted
 from parity_tests.support.commands import invoke
 
@@ -51,33 +54,6 @@ def cell(processes, subject, work, fault="none", preset="lesson"):
     return cells.cell_of(subject, work, reply.value)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("mesh", meshes.MESHES)
-@pytest.mark.parametrize("port", ["torch", "keras", "jax"])
-def test_a_mesh_matches(port, mesh, dtype, processes):
-    for mode in mesh_modes(port, mesh_axes(mesh)):
-        subject = Subject(port, mode=mode, mesh=mesh, dtype=dtype,
-                        backend=MESH_BACKENDS.get(port, ""))
-        for work in ("forward", "gradients"):
-            found = cell(processes, subject, work)
-            assert found.verdict == MATCH, found
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("where", [
-    Subject("torch", mode="FSDP2 + TP", mesh="data=2,model=2"),
-    Subject("torch", mode="FSDP2", mesh=TWO),
-    Subject("torch", mode="TP", mesh=HALVES),
-    JAX, SEQUENCE,
-    KERAS, dataclasses.replace(KERAS, mode="DataParallel", mesh=TWO),
-], ids=str)
-def test_a_mesh_trains(where, processes):
-    found = cell(processes, where, "training")
-    assert (found.verdict, found.compared) == (
-        MATCH, 1 + 5 * meshes.STEPS), found
-
-
 @pytest.mark.parametrize("mode", ["DDP", "FSDP2"])
 @pytest.mark.parametrize("work", ["forward", "gradients"])
 def test_torch_matches_on_two(work, mode, processes):
@@ -96,12 +72,7 @@ def test_jax_matches_on_four(where, work, processes):
 @pytest.mark.parametrize("where", [
     Subject("torch", mode="DDP", mesh=TWO),
     Subject("torch", mode="FSDP2", mesh=TWO),
-    Subject("torch", mode="TP", mesh=HALVES),
-    pytest.param(JAX, marks=pytest.mark.long),
-    pytest.param(SEQUENCE, marks=pytest.mark.long),
-    pytest.param(KERAS, marks=pytest.mark.long),
-    pytest.param(Subject("torch", mode="FSDP2 + TP", mesh="data=2,model=2"),
-                 marks=pytest.mark.long)], ids=str)
+    Subject("torch", mode="TP", mesh=HALVES)], ids=str)
 def test_a_mesh_finds_the_same_tokens(where, processes):
     found = cell(processes, where, "generation")
     assert (found.verdict, found.compared) == (MATCH, 4), found
