@@ -20,6 +20,9 @@ COUNTS = ("d_head", "n_kv_heads", "source_max_length")
 #: holds; in float64 16 GiB and half a GiB.
 LARGEST, LARGEST_POSITIONS = 2**31, 2**26
 
+#: The most layers of a stack: four times DeepNet's 1,000 (Wang et al. 2022).
+DEEPEST = 2**12
+
 
 def check(config, choices):
     """Raise InputError with what to change, unless a config can work.
@@ -32,6 +35,7 @@ def check(config, choices):
         if field not in COUNTS or getattr(config, field) is not None:
             whole(config, field, smallest)
     array_sizes(config)
+    depths(config)
     for field, allowed in choices.items():
         one_of(getattr(config, field), allowed, field)
     switches(config)
@@ -66,6 +70,7 @@ def array_sizes(config):
     for field, most in (
             ("source_vocab", LARGEST), ("target_vocab", LARGEST),
             ("d_model", LARGEST), ("d_ff", LARGEST),
+            ("token_types", LARGEST),
             ("max_length", LARGEST_POSITIONS),
             ("source_max_length", LARGEST_POSITIONS),
             ("position_start", LARGEST_POSITIONS)):
@@ -80,6 +85,14 @@ def array_sizes(config):
             f"n_heads is {config.n_heads}, d_head {config.d_head} and d_model "
             f"{config.d_model}, which makes an array of more than {LARGEST} "
             "numbers; choose smaller sizes.")
+
+
+def depths(config):
+    """Refuse stacks of more layers than anybody would wait for."""
+    for field in ("n_encoder_layers", "n_decoder_layers"):
+        if getattr(config, field) > DEEPEST:
+            raise InputError(f"{field} is {getattr(config, field)}; choose "
+                             f"at most {DEEPEST}.")
 
 
 def switches(config):

@@ -146,7 +146,10 @@ def test_cross_attention_knows_no_positions():
     ({"relative_distance": 16}, "relative_distance is 16"),
     ({"n_kv_heads": 4}, "n_kv_heads 4 does not divide n_heads 6"),
     ({"d_head": 0}, "d_head is 0"),
-    ({"d_head": 2**31}, "choose smaller sizes")])
+    ({"d_head": 2**31}, "choose smaller sizes"),
+    ({"token_types": 2**31}, "token_types is .* choose smaller sizes"),
+    ({"n_encoder_layers": 100_000}, "choose at most 4096"),
+    ({"n_decoder_layers": 4097}, "n_decoder_layers is 4097; choose at most")])
 def test_settings_that_cannot_be(changes, words):
     with pytest.raises(InputError, match=words):
         CONFIG.replace(**changes)
