@@ -19,6 +19,9 @@ from parity import ports
 from parity.runs import evaluation
 from parity_tests.support.engines import usable
 
+#: What a test's parameter may name.
+PORTS = "numpy", *ports.known_ports()
+
 #: More threads gain nothing at test size, and where other programs run as
 #: well they wait for each other: torch then takes a hundred times as long.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -88,10 +91,10 @@ def shards_of(items, parts):
 def port_of(item):
     """The port that a test is of by its parameters; None if of none."""
     given = item.callspec.params if hasattr(item, "callspec") else {}
-    for fixture in ("subject", "port", "engine", "engine_of_each_form"):
-        if fixture in given:
-            value = given[fixture]
-            return value if isinstance(value, str) else value[0]
+    for value in given.values():
+        name = value[0] if isinstance(value, tuple) and value else value
+        if isinstance(name, str) and name in PORTS:
+            return name
     return None
 
 
