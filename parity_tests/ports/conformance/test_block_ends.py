@@ -193,9 +193,9 @@ def test_dropout_in_two_shapes_and_none(engine):
             model, *batch_of("dropped", *shape), key=key)["output"]
 
 
-@like_the_reference(READABLE)
+@like_the_reference(*BOTH)
 def test_words_above_16_bits(engine):
-    """More words than 17 bits count, their loss and its gradient."""
+    """More words than 17 bits count, a loss, its gradient, and searches."""
     config = SMALL.replace(source_vocab=LEXICON, target_vocab=LEXICON)
     model = engine.build("transformer", config, probe_weights(config, 3))
     ids = np.array([[LEXICON - 1, 40_000, 5], [ALIAS, 32_768, 255]])
@@ -206,6 +206,10 @@ def test_words_above_16_bits(engine):
     for name in ("source_embedding.table", "target_embedding.table",
                  "projection.bias"):
         yield f"gradient {name}", gradients[name]
+    for method in CHOICES["method"]:
+        for name, array in engine.generate(model, batch.source, (
+                GenerationConfig(method=method, max_tokens=3))).items():
+            yield f"{method}, {name}", array
 
 
 @like_the_reference(READABLE)

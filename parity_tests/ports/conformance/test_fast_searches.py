@@ -329,6 +329,7 @@ def multiplied(engine, model, name, factor, ordered=np.array):
     module = importlib.import_module(
         f"{engine.__package__.removesuffix('.fast')}.parameters")
     weight = {each.name: each for each in module.leaves(model)}[name]
-    old = np.array(engine.to_numpy(weight.get()))
-    weight.set(engine.to_native(ordered(factor * old), "cpu"))
-    return engine.to_native(old, "cpu")
+    old = weight.get()
+    weight.set(engine.to_native(ordered(
+        factor * np.array(engine.to_numpy(old))), "cpu"))
+    return old

@@ -1,5 +1,6 @@
 """What an engine does with its framework's own settings, and leaves alone."""
 
+import contextlib
 import copy
 import functools
 import importlib
@@ -128,6 +129,55 @@ def test_what_is_global_stays_where_a_call_fails(subject):
                 equal(f"{each} after {name} failed", after[each], value)
         equal(f"answer after {name} failed", subject.predict(
             model, *batch), answer)
+
+
+@contextlib.contextmanager
+def set_otherwise(name):
+    """What a framework's user may have set, and an engine sets otherwise."""
+    if name not in ("torch", "keras", "jax"):
+        yield
+        return
+    framework = importlib.import_module(name)
+
+    def set_all(by_user):
+        if name == "jax":
+            framework.config.update("jax_enable_x64", not by_user)
+        elif name == "keras":
+            framework.config.set_floatx("float64" if by_user else "float32")
+        else:
+            framework.set_grad_enabled(not by_user)
+            framework.set_float32_matmul_precision(
+                "medium" if by_user else "highest")
+    set_all(True)
+    try:
+        yield
+    finally:
+        set_all(False)
+
+
+def test_what_is_global_stays_for_users(subject, tmp_path):
+    """What users call leaves what is global, where they set it otherwise."""
+    face = importlib.import_module(subject.__package__)
+    citizen = importlib.import_module(
+        f"parity_tests.ports.citizens.{subject.NAME}")
+    config, path = cases.test_size("vaswani2017_base"), tmp_path / "model"
+    source, target = (cases.ids(what, 2, 4, vocab) for what, vocab in (
+        ("source", config.source_vocab), ("target", config.target_vocab)))
+    with set_otherwise(subject.NAME):
+        model = face.create(config)
+        for name, work in {
+                "create": lambda: face.create(config, seed=1),
+                "save": lambda: face.save(model, path),
+                "load": lambda: face.load(path),
+                "call": lambda: citizen.logits(model, source, target),
+                "generate": lambda: model.generate(
+                    citizen.ids(source), max_tokens=2)}.items():
+            before = manners.state(subject)
+            work()
+            after = manners.state(subject)
+            for each, value in before.items():
+                if each not in manners.CHANGED.get(subject.NAME, {}):
+                    equal(f"{each} after {name}", after[each], value)
 
 
 def only(engine, name):

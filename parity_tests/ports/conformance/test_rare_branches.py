@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from transformer_contract.batch import Batch
+from transformer_contract.components import WHOLE
 from transformer_contract.config import PLAIN
 from transformer_contract.training import TrainingConfig
-from transformer_contract.weights import probe_weights
+from transformer_contract.weights import probe_weights, select
 from parity.check import cases
 from parity_tests.support.conformance import (
     FAR, FAST, ODD, like_the_reference, lowered)
@@ -22,6 +23,19 @@ WORDS = 2100
 
 #: B, and S and T, of a batch with more labels, and more scores, than a block.
 LARGE = 12, 60
+
+#: Queries and keys, and which blocks of them may have numbers of their own:
+#: rows, heads and queries. None is a whole number of blocks of BLOCK.
+QUERIES, KEYS, BLOCK = 13, 11, 5
+OWN = (1, 1, 1), (3, 1, 1), (1, 2, 1), (3, 2, 1), (1, 1, QUERIES), (
+    3, 2, QUERIES)
+
+#: Kinds of attention that blocks know.
+KINDS = ({}, {"d_head": 4, "n_heads": 2, "n_kv_heads": 1},
+         {"positions": "rotary_halves"}, {"attention_scale": "none"})
+
+#: Added to each feature of a query: scores are about -980, or what they were.
+LOW = -400, 0
 
 #: Among how many threads rows are shared out where a form does that itself.
 THREADS = 1, 3
@@ -82,6 +96,30 @@ def test_far_tokens(engine):
             yield f"{length}, {name}", array
 
 
+@like_the_reference(FAST)
+def test_own_masks_over_blocks(engine):
+    """Masks of one's own where attention goes by blocks, of each kind.
+
+    Exponentials of low scores are 0, and those of their opposites no numbers.
+    """
+    x = cases.values("x", 3, QUERIES, ODD.d_model)
+    memory = cases.values("memory", 3, KEYS, ODD.d_model)
+    path = "decoder.layers.0.cross_attention."
+    for changes in KINDS:
+        config = ODD.replace(**changes)
+        weights = dict(select(probe_weights(config, 3), path))
+        for low in LOW:
+            module = engine.build("multi_head_attention", config, {
+                **weights, "query.bias": weights["query.bias"] + low,
+                "key.bias": weights["key.bias"] + (low < 0)})
+            for axes in OWN:
+                mask = cases.values(f"mask {axes}", *axes, KEYS) > 0
+                with lowered(engine, "blocks", SIZE=BLOCK):
+                    yield f"{changes}, {low}, {axes}", engine.run(
+                        module, x, memory, mask,
+                        **WHOLE["multi_head_attention"])["output"]
+
+
 @like_the_reference(FAST, trained=True)
 def test_high_logits(engine):
     """A loss of logits whose exponentials are beyond any number."""
@@ -111,6 +149,8 @@ def test_native_masks_differ_by_place(engine):
 @pytest.mark.parametrize("name, module, number", [
     ("torch", "loss", "MOST"), ("jax", "blocks", "CORES"),
     ("keras", "blocks", "CORES"), ("numpy", "blocks", "THREADS"),
+    ("jax", "blocks", "SIZE"), ("keras", "blocks", "SIZE"),
+    ("numpy", "blocks", "SIZE"),
     ("numpy", "cache", "MANY"), ("numpy", "layout", "SMALL"),
     ("keras", "cache", "ROOM"), ("keras", "cache", "MANY"),
     ("jax", "cache", "ROOM")])
