@@ -97,6 +97,13 @@ class Exercise:
         return [each.arg for each in function.args.args]
 
     @property
+    def begun(self):
+        """The code of that file, without the task."""
+        task, *_ = ast.parse(self.start).body
+        return "".join(self.start.splitlines(keepends=True)[
+            task.end_lineno:]).strip("\n")
+
+    @property
     def title(self):
         """The first line of what is asked."""
         return self.task.partition("\n")[0].removesuffix(".")

@@ -2,10 +2,13 @@
 
 import pathlib
 
+from markupsafe import Markup
+
 from parity_io.errors import InputError, plural
 from parity_io.files import as_input_error, write_whole
 from parity.course.exercise import exercises, solutions
-from parity.reading import lessons, slides, teaching
+from parity.reading import lessons, listing, rulings, slides, teaching
+from parity.render import markup
 
 #: The folder of what is the teacher's alone.
 TEACHER = "teacher"
@@ -36,7 +39,7 @@ def write(numbers, out):
     decks = [(deck, lessons.run(chosen[deck.number], ()))
              for deck in slides.read() if deck.number in chosen]
     files = {pathlib.Path(TEACHER, "slides.html"): slides.alone(decks),
-             pathlib.Path("handout.md"): handout(chosen),
+             pathlib.Path("handout.html"): handout(decks),
              pathlib.Path(TEACHER, "key.md"): key(chosen)}
     for one in of(chosen):
         files[pathlib.Path("exercises", f"exercise_{one.file}")] = one.start
@@ -58,23 +61,26 @@ def of(chosen):
     return [one for one in exercises().values() if one.lesson in chosen]
 
 
-def handout(chosen):
-    """For the class: each lesson, what it needs, and its tasks."""
+def handout(decks):
+    """For the class, as one page: what is shown of each lesson, and its tasks.
+
+    Args:
+        decks: [(a Deck, its lesson's Cells)].
+    """
     rows, _ = teaching.syllabus(lessons.FOLDER)
-    lines = ["# Handout", ""]
-    for number, path in chosen.items():
-        minutes, needs, _ = rows[number]
-        lines += [f"## {number}. {lessons.title(path)}", "",
-                  f"{minutes} minutes; it needs: {needs}. `parity lesson "
-                  f"{number}` shows it, and so does its notebook.", ""]
-        for one in of([number]):
-            lines += [f"### {one.number}", "", "```text", one.task, "```", "",
-                      f"Write `{one.function}` into "
-                      f"`exercises/exercise_{one.file}`, then: `parity "
-                      f"exercise {one.number} exercise_{one.file}`"
-                      + (", or with `--in torch`, `keras` or `jax`."
-                         if one.of_arrays else "."), ""]
-    return "\n".join(lines)
+    parts = []
+    for deck, cells in decks:
+        minutes, needs, _ = rows[deck.number]
+        parts.append(slides.shown(deck, cells) | {
+            "minutes": minutes, "needs": needs,
+            "tasks": [{
+                "number": one.number, "function": one.function,
+                "file": f"exercise_{one.file}", "of_arrays": one.of_arrays,
+                "words": rulings.rendered(one.task),
+                "code": listing.highlighted(one.begun)}
+                for one in of([deck.number])]})
+    return markup.environment().get_template("handout.html").render(
+        style=Markup(markup.style()), parts=parts)
 
 
 def key(chosen):

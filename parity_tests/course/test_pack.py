@@ -18,7 +18,7 @@ def test_lessons_are_packed(tmp_path):
     names = {path.relative_to(out).as_posix()
              for path in out.rglob("*") if path.is_file()}
     assert names == {
-        "teacher/slides.html", "teacher/key.md", "handout.md",
+        "teacher/slides.html", "teacher/key.md", "handout.html",
         "03_one_head.ipynb", "04_masks.ipynb", *(
             f"exercises/exercise_{lesson}_{place}.py"
             for lesson in (3, 4) for place in (1, 2, 3))}
@@ -28,8 +28,11 @@ def test_lessons_are_packed(tmp_path):
     assert shown.count('class="slide"') == 14
     assert shown.count('src="data:image/png') == 3
     assert not re.search(r'(src|href)="(?!data:|#)', shown)
-    handed = (out / "handout.md").read_text("utf-8")
-    assert exercises()["4.3"].task in handed and "return -1" not in handed
+    handed = (out / "handout.html").read_text("utf-8")
+    assert "Exercise 4.3" in handed and "return -1" not in handed
+    assert handed.count('src="data:image/png') == 3
+    assert "They draw arrows" not in handed  # a teacher's note
+    assert not re.search(r'(src|href)="(?!data:|#)', handed)
 
 
 def test_a_key_has_every_framework_and_mistake():
