@@ -13,7 +13,7 @@ import typer
 from parity_io.errors import InputError, plural, one_of, visible
 from parity_io.files import check_writable, write_json
 from parity.commands.options import Json
-from parity.commands.scripts import call_script, running
+from parity.commands.scripts import call_script, named, running
 from parity.commands.shell import told_plainly
 from parity.commands.training import compare_trainings
 from parity.inputs.raw import kept
@@ -128,9 +128,9 @@ def traced(path, other=None):
 def compare(
     a: Annotated[pathlib.Path, typer.Argument(
         metavar="A", help="The truth: a dump, or SCRIPT.py:FUNCTION.")],
-    b: Annotated[pathlib.Path, typer.Argument(
+    b: Annotated[File, typer.Argument(
         metavar="B", help="What is held against it: likewise, or a file of "
-        "an exported model: .onnx, .pt2, .tflite, .xml.")],
+        "an exported model: .onnx, .pt2, .tflite, .xml.")] = None,
     map_file: Annotated[File, typer.Option(
         "--map", metavar="FILE", help="What is what, as TOML.  [default: "
         "found by values, names, order and shapes]")] = None,
@@ -179,6 +179,12 @@ def compare(
     from parity.render import terminal
     from parity.render import comparison as screens
     with told_plainly():
+        if b is None:
+            if is_script(a):
+                named(a)
+            raise InputError(
+                f"two models are compared, and {str(a)!r} is one; name the "
+                "other behind it.")
         if dtype is not None:
             one_of(dtype, DTYPES, "dtype")
         check_writable(write_map, html, json_file, read=(

@@ -79,14 +79,11 @@ class Called(tuple):
         self.raw = raw
 
 
-def script_result(target):
-    """What FUNCTION of SCRIPT.py returns, whatever it is.
-
-    Args:
-        target: ``SCRIPT.py:FUNCTION``; the script is run anew each time.
+def named(target):
+    """The path and the function's name in ``SCRIPT.py:FUNCTION``.
 
     Raises:
-        InputError: there is no such script or function, or it fails.
+        InputError: there is no such script, or it names no function.
     """
     path, colon, name = str(target).rpartition(":")
     path = pathlib.Path(path if colon else name)
@@ -97,6 +94,19 @@ def script_result(target):
             f"{str(target)!r} names no function; write SCRIPT.py:FUNCTION, "
             f"such as {path}:{(functions_in(path) or ['make'])[0]}"
             f"{in_words(path)}.")
+    return path, name
+
+
+def script_result(target):
+    """What FUNCTION of SCRIPT.py returns, whatever it is.
+
+    Args:
+        target: ``SCRIPT.py:FUNCTION``; the script is run anew each time.
+
+    Raises:
+        InputError: there is no such script or function, or it fails.
+    """
+    path, name = named(target)
     specification = importlib.util.spec_from_file_location(
         NAME, path)
     if specification is None:

@@ -127,6 +127,16 @@ def test_scripts_that_cannot_be_dumped(script, tmp_path, target, words):
     assert not (tmp_path / "d").exists()
 
 
+@pytest.mark.parametrize("target, words", [
+    ("s.py", "such as s.py:model (it has model, same"),
+    ("s.py:model", "'s.py:model' is one; name the other"),
+    ("d", "'d' is one; name the other")])
+def test_one_model_alone_is_told(script, monkeypatch, target, words):
+    monkeypatch.chdir(script.parent)
+    done = run("compare", target)
+    assert done.exit_code == 2 and words in done.stderr
+
+
 def test_names_of_anybody_colour_and_mark_nothing(script, tmp_path):
     """Of a live model, as those of a dump, on the screen and on a page."""
     given = f"{script}:foreign", f"{script}:foreign_wrong"
