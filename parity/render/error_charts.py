@@ -157,7 +157,7 @@ def drawing(rows, title):
     low = math.floor(math.log10(min([*errors, *limits, 1e-16])))
     low = max(low, -20) if errors else -17
     if errors and min(errors) > 1e-12:
-        low = math.floor(math.log10(min(errors)))
+        low = math.floor(math.log10(min([*errors, *limits])))
     high = math.ceil(math.log10(max([*errors, *limits, 10.0**low])) + 0.1)
     floor = low - 0.08 * (high - low)  # where an error of 0 stands
 

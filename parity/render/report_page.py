@@ -45,7 +45,8 @@ def page(report, port_names, findings=()):
     """The page as text; see write."""
     environment = markup.environment(number=number, seconds=seconds)
     charts, left_out = fitting(charts_of(report))
-    return environment.get_template("report-check.html").render(
+    template = environment.get_template("report-check.html")
+    return markup.unbroken(template.render(
         style=Markup(markup.style()),
         report=report, ports=port_names, findings=findings,
         reason=reason, dtypes=dtypes.DTYPES,
@@ -55,7 +56,7 @@ def page(report, port_names, findings=()):
         matrices=matrices(report), left=left_unchecked(report),
         attention=attention(report),
         divergences=report.divergences()[:LISTED],
-        closest=closest(report), slowest=slowest(report))
+        closest=closest(report), slowest=slowest(report)))
 
 
 def seconds(time):

@@ -5,7 +5,6 @@ import re
 import pytest
 
 from parity.course import pack
-from parity.course.exercise import exercises
 from parity_tests.support.commands import invoke
 
 

@@ -164,6 +164,11 @@ def test_odd_numbers_are_drawn():
     assert error_charts.drawing([row(error=0.0)], "zero").count("<path")
 
 
+def test_a_limit_far_below_every_error_is_in_the_picture():
+    drawn = error_charts.drawing([row(error=0.5, verdict=DIVERGENCE)], "far")
+    assert "1e−12" in drawn and "1e−14" not in drawn
+
+
 def test_pictures_that_have_no_room_are_named(report, monkeypatch):
     charts = error_charts.charts_of(report)
     monkeypatch.setattr(error_charts, "ROOM", charts[0].size + 10)

@@ -57,7 +57,7 @@ addEventListener("resize", reachable);
     (link) => [decodeURIComponent(link.hash.slice(1)), link]));
   const places = [...links.keys()].map((id) => document.getElementById(id)).filter(Boolean);
   // How much of the menu lies under what stands above it on a wide screen.
-  const covered = () => document.querySelector("header.site").offsetHeight + 8;
+  const covered = () => document.querySelector("header.site").offsetHeight;
   const look = () => {
     const above = places.filter((one) => one.getBoundingClientRect().top < 140);
     const here = above.length ? links.get(above[above.length - 1].id) : null;
