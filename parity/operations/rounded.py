@@ -7,12 +7,13 @@ digits than float32, b is run with a's. So is a single number that a graph keeps
 in float32, such as the √2 of TensorFlow's GELU.
 """
 
+import itertools
+
 import numpy as np
 
 from parity.operations.folded_trials import FoldedTrials
 from parity.operations.layouts import relaid
 from parity.operations.program import LEAF, MADE, OPERAND, PARAMETER, RESULT
-from parity.operations.roles import tables_of
 from parity.operations.skeleton import Skeleton
 from parity.operations.state import OPPOSITES, State
 from parity.operations.trial import number_of
@@ -33,29 +34,33 @@ def rounded_tables(alignment):
         A list of (number in a, number in b, edits of b).
     """
     a, b = alignment.a, alignment.b
+    one, two = Skeleton(a), Skeleton(b)
+    meeting = {side: meeting_data(skeleton)
+               for side, skeleton in (("a", one), ("b", two))}
+    lost = {"a": alignment.lost["a"] & one.tables,
+            "b": alignment.lost["b"] & two.tables
+            | otherwise_read(alignment, meeting)}
     mine, theirs = (
-        sorted(number for number in alignment.lost[side] & tables_of(program)
+        sorted(number for number in lost[side]
                if (program.values[number].signature.size > 1
                    or program.values[number].kind == PARAMETER)
                and program.values[number].signature.kind == "f")
         for side, program in (("a", a), ("b", b)))
-    two, found, done = Skeleton(b), [], set()
+    found, done = [], set()
     for number in theirs:
         value = b.values[number]
         maker = b.maker(number)
         if number in done:
             continue
-        for other in mine:
-            array = a.values[other].array
-            if array.size % value.array.size:
-                continue
-            laid = relaid(array, value.array, 1)
-            if laid and same_in_float32(laid[0], value.array):
-                edits = {(LEAF, value.name): laid[0]} if (
+        for other in sorted(mine, key=lambda each: (
+                each in meeting["a"]) != (number in meeting["b"])):
+            laid = laid_in_float32(a.values[other].array, value.array)
+            if laid is not None:
+                edits = {(LEAF, value.name): laid} if (
                     value.kind == PARAMETER) else {
                     (RESULT, maker.number, maker.results.index(
-                        number)): laid[0]} if value.kind == MADE else {
-                    (OPERAND, operation.number, slot): laid[0]
+                        number)): laid} if value.kind == MADE else {
+                    (OPERAND, operation.number, slot): laid
                     for operation in two.users.get(number, ())
                     for slot, operand in enumerate(operation.operands)
                     if operand == number}
@@ -63,6 +68,45 @@ def rounded_tables(alignment):
                 done |= two.after([number])
                 break
     return found
+
+
+def meeting_data(skeleton):
+    """The tables that are read, as they are or in a view, beside what follows
+    from an input."""
+    return {root for root, readers in skeleton.readers.items()
+            if root in skeleton.tables and any(
+                result not in skeleton.tables
+                for each in readers for result in each.results)}
+
+
+def otherwise_read(alignment, meeting):
+    """The parameters of b that meet data and that a has as well, but only to
+    make tables of them: a weight that a norm's factor was folded into, where
+    it is 1 in float32."""
+    return {number for number in meeting["b"]
+            if alignment.b.values[number].kind == PARAMETER
+            and number not in alignment.lost["b"]
+            and any(result in alignment.lost["b"]
+                    for each in alignment.b.users.get(number, ())
+                    for result in alignment.b.operations[each].results)
+            and meeting["a"].isdisjoint(alignment.in_a.get(number, ()))}
+
+
+def laid_in_float32(array, like):
+    """An array in the layout of another that has the same numbers but for
+    float32, turned round where it is so; None where they are others."""
+    if array.size % like.size:
+        return None
+    if array.size == like.size and not same_in_float32(*(
+            np.sort(each, None) for each in (array, like))):
+        return None
+    for count in range(like.ndim + 1):
+        for turned in itertools.combinations(range(like.ndim), count):
+            there = np.flip(like, turned)
+            made = relaid(array, there, 1)
+            if made and same_in_float32(made[0], there):
+                return np.flip(made[0], turned)
+    return None
 
 
 def rounded_numbers(alignment):
