@@ -23,6 +23,9 @@ from parity.operations.trial import number_of
 #: errs by a few units, and a sine near 0 by as much as any other.
 UNIT = 8 * float(np.finfo(np.float32).eps)
 
+#: How far the moments of such arrays are apart at most.
+ROUGH = 100 * UNIT
+
 
 def rounded_tables(alignment):
     """The pairs of tables that are the same but for float32.
@@ -33,6 +36,45 @@ def rounded_tables(alignment):
     Returns:
         A list of (number in a, number in b, edits of b).
     """
+    a, b = alignment.a, alignment.b
+    two, found, done = Skeleton(b), [], set()
+    for other, number in pairs_in_float32(alignment):
+        value = b.values[number]
+        maker = b.maker(number)
+        if number in done:
+            continue
+        laid = laid_in_float32(a.values[other].array, value.array)
+        edits = {(LEAF, value.name): laid} if (
+            value.kind == PARAMETER) else {
+            (RESULT, maker.number, maker.results.index(
+                number)): laid} if value.kind == MADE else {
+            (OPERAND, operation.number, slot): laid
+            for operation in two.users.get(number, ())
+            for slot, operand in enumerate(operation.operands)
+            if operand == number}
+        found.append((other, number, edits))
+        done |= two.after([number])
+    return found
+
+
+def rounded_leaves(alignment):
+    """Edits of a: its parameters in float32 of which b has the exact numbers,
+    such as a grid that b computes. What a makes of them is then exact too."""
+    a, b = alignment.a, alignment.b
+    edits = {}
+    for other, number in pairs_in_float32(alignment):
+        mine, theirs = b.values[number].array, a.values[other]
+        if theirs.kind == PARAMETER and is_float32(
+                theirs.array) and not is_float32(mine):
+            laid = laid_in_float32(mine, theirs.array)
+            if laid is not None:
+                edits[LEAF, theirs.name] = laid
+    return edits
+
+
+def pairs_in_float32(alignment):
+    """Yield (number in a, number in b) of tables that are the same but for
+    float32, those first that are used alike."""
     a, b = alignment.a, alignment.b
     one, two = Skeleton(a), Skeleton(b)
     meeting = {side: meeting_data(skeleton)
@@ -46,28 +88,16 @@ def rounded_tables(alignment):
                    or program.values[number].kind == PARAMETER)
                and program.values[number].signature.kind == "f")
         for side, program in (("a", a), ("b", b)))
-    found, done = [], set()
     for number in theirs:
-        value = b.values[number]
-        maker = b.maker(number)
-        if number in done:
-            continue
         for other in sorted(mine, key=lambda each: (
-                each in meeting["a"]) != (number in meeting["b"])):
-            laid = laid_in_float32(a.values[other].array, value.array)
-            if laid is not None:
-                edits = {(LEAF, value.name): laid} if (
-                    value.kind == PARAMETER) else {
-                    (RESULT, maker.number, maker.results.index(
-                        number)): laid} if value.kind == MADE else {
-                    (OPERAND, operation.number, slot): laid
-                    for operation in two.users.get(number, ())
-                    for slot, operand in enumerate(operation.operands)
-                    if operand == number}
-                found.append((other, number, edits))
-                done |= two.after([number])
-                break
-    return found
+                one.root(each) in meeting["a"]) != (
+                two.root(number) in meeting["b"])):
+            if np.allclose(*(program.values[each].signature.moments
+                             for program, each in ((a, other), (b, number))),
+                           rtol=ROUGH, atol=ROUGH) and laid_in_float32(
+                    a.values[other].array,
+                    b.values[number].array) is not None:
+                yield other, number
 
 
 def meeting_data(skeleton):
@@ -95,7 +125,8 @@ def otherwise_read(alignment, meeting):
 def laid_in_float32(array, like):
     """An array in the layout of another that has the same numbers but for
     float32, turned round where it is so; None where they are others."""
-    if array.size % like.size:
+    if array.size % like.size and (
+            array.size == 1 or like.size % array.size):
         return None
     if array.size == like.size and not same_in_float32(*(
             np.sort(each, None) for each in (array, like))):
@@ -152,8 +183,7 @@ def rounded_kernels(alignment):
             for trial in trials.folded(operation) if all(
                 np.allclose(array, leaves[name].array, rtol=UNIT,
                             atol=UNIT * np.abs(array).max())
-                and np.array_equal(leaves[name].array, leaves[
-                    name].array.astype(np.float32))
+                and is_float32(leaves[name].array)
                 for (_, name), array in trial.ways[0].items())]
 
 
@@ -167,6 +197,10 @@ def same_in_float32(one, two, shorter=None):
         size = np.maximum(size, min(1.0, float(np.median(size))))
     if not (np.abs(one - two) <= UNIT * size).all():
         return False
-    return any(np.array_equal(each, each.astype(np.float32))
-               for each in map(np.asarray, shorter or (one, two))
+    return any(map(is_float32, shorter or (one, two))
                ) and not np.array_equal(one, two)
+
+
+def is_float32(array):
+    """Whether float32 holds the numbers of an array, or a number."""
+    return np.array_equal(array, np.asarray(array).astype(np.float32))
