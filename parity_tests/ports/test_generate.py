@@ -29,7 +29,7 @@ from parity_tests.support.processes import printed
 
 #: What a search promises is asked of the reference. That ports search as it
 #: does is asked of every rule, in readable forms by
-#: conformance/test_search_rules.py and in fast ones by parity check --wide.
+#: conformance/test_search_rules.py, and in fast ones by parity check --wide.
 REFERENCE = pytest.mark.parametrize("engine", ["numpy"], indirect=True)
 
 RULES = CHOICES["length_rule"]
@@ -97,28 +97,16 @@ def test_a_reference_asked_once_answers_alike():
 
 
 @pytest.mark.long
-@pytest.mark.forms("fast")
-@pytest.mark.parametrize("search", SEARCHES, ids=lambda s: s.name)
-def test_every_search_is_the_references(subject, search):
-    """Tokens equal, scores to 1e-12; cached and not, alone and in a batch.
-
-    Of readable forms, whose rules a stub model asks for, a few are enough.
-    """
-    compared(subject, search)
-
-
-@pytest.mark.long
 @pytest.mark.parametrize("search", generation.some_searches(1, END, MOST),
                          ids=lambda s: s.name)
-def test_some_searches_are_the_references(engine, search):
-    compared(engine, search)
+def test_some_searches_are_the_references(engine_of_each_form, search):
+    """Tokens equal, scores to 1e-12; cached and not, alone and in a batch.
 
-
-def compared(engine, search):
-    """Fail where an engine's answer is not the reference's."""
+    Every search of the fast forms is compared by parity check --wide.
+    """
     found = generation.compared(
-        engine, _kept(engine), SOURCE, search.settings,
-        truth(search.settings), BATCHES)
+        engine_of_each_form, _kept(engine_of_each_form), SOURCE,
+        search.settings, truth(search.settings), BATCHES)
     assert {d.verdict for d in found.values()} == {MATCH}, found
 
 
