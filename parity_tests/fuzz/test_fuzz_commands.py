@@ -87,7 +87,7 @@ def test_command_lines(here, name):
         for port in ports.known_ports():
             ports.engine(port)
 
-    @tries(60)
+    @tries(24)
     @given(st.data())
     def run(data):
         words = words_of(data.draw, COMMANDS[name])

@@ -21,8 +21,9 @@ pytestmark = pytest.mark.long
 #: How many models there are, so that they have every word of every choice.
 COUNT = 16
 
-#: How many of them are asked of a framework that compiles, beside others.
-FEW = 4
+#: How many of them are asked of a framework that compiles, beside others: every
+#: field of a config is another one in them.
+FEW = 2
 
 #: [B S T], where distances between tokens have many buckets; and more.
 SHAPE, LONGEST = (2, 34, 30), 50
