@@ -30,7 +30,7 @@ from parity.operations.align import NEAR, Alignment
 from parity.operations.built import OWN, construction_lines
 from parity.operations.equivalents import with_equivalents
 from parity.operations.rounded import (
-    rounded_kernels, rounded_numbers, rounded_tables)
+    rounded_kernels, rounded_leaves, rounded_numbers, rounded_tables)
 from parity.operations.program import PARAMETER, Place
 from parity.operations.search import find_faults
 from parity.operations.settings import setting_of
@@ -180,31 +180,40 @@ def _by_operations(comparison, a, b, one, two):
     if alignment.different and small:  # a table may be the sum of two
         alignment = Alignment(with_equivalents(programs[0]), programs[1], near)
     alignment, edits = _with_same_tables(
-        comparison, alignment, two, near) if small else (alignment, {})
+        comparison, alignment, one, two, near) if small else (alignment, {
+            "a": {}, "b": {}})
     if unlike := [*_unlike(*programs)]:
         comparison.decided = DIVERGENCE
         comparison.notes = [*unlike, *comparison.notes]
     elif alignment.different:
-        if not small:
-            programs = [runner.run(exact=True) for runner in (one, two)]
+        first = one.run(exact=True, edits=edits["a"]) if (
+            edits["a"] or not small) else programs[0]
         _find_faults(comparison, a, b, one, two, find_faults(
-            programs[0], lambda edits: two.run(exact=True, edits=edits), near,
-            edits))
+            first, lambda edits: two.run(exact=True, edits=edits), near,
+            edits["b"]))
     elif not comparison.left_out:  # else what both give agrees, and is not all
         _agree(comparison, alignment, programs)
 
 
-def _with_same_tables(comparison, alignment, two, near):
-    """The Alignment, and the edits with which b has a's tables where these are
-    the same but for float32."""
-    edits = {}
+def _with_same_tables(comparison, alignment, one, two, near):
+    """The Alignment, and the edits with which both have the same tables where
+    these are the same but for float32: {"a": …, "b": …}."""
+    edits = {"a": {}, "b": {}}
     while alignment.different:
+        own = rounded_leaves(alignment)
+        if own.keys() - edits["a"].keys():
+            comparison.roundings["a"] += [
+                (name, "float32", None) for _, name in own]
+            edits["a"] |= own
+            alignment = Alignment(with_equivalents(one.run(
+                exact=True, edits=edits["a"])), alignment.b, near)
+            continue
         more = _same_tables(comparison, alignment)
-        if more.keys() <= edits.keys():
+        if more.keys() <= edits["b"].keys():
             break
-        edits |= more
+        edits["b"] |= more
         alignment = Alignment(alignment.a, two.run(
-            exact=True, edits=edits), near)
+            exact=True, edits=edits["b"]), near)
     return alignment, edits
 
 

@@ -116,7 +116,7 @@ def side_of(given: Any, inputs: tuple = (), keywords: dict | None = None
     try:
         framework = framework_of(given)
     except InputError:
-        framework = opening.framework_for(given)
+        framework = opening.framework_for(given, inputs, keywords)
     if framework:
         if not inputs and not keywords:
             raise InputError(

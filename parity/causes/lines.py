@@ -65,13 +65,27 @@ def _gap(difference):
     if (read.file, read.function, read.module) == (
             made.file, made.function, made.module):
         return read, read.caller or Place(), made
-    for frame in step.place.chain if step is not None else ():
+    deeper = step is not None and _read_there(difference, step)
+    for i, frame in enumerate(step.place.chain if step is not None else ()):
         reads, makes = (next((each for each in place.chain if same(
             each, frame)), None) for place in (read, made))
+        at = read.chain.index(reads) - i if reads else -1
+        if deeper and i and at >= 0:
+            return read.chain[at], read.chain[at].caller or Place(), Place()
         if reads or makes:
             return (reads or read), (reads or read).caller or Place(), (
                 makes or made)
     return read, read.caller or Place(), made
+
+
+def _read_there(difference, step):
+    """Whether what a step of a's gives is read from the function that does it:
+    then b lacks it in the function that stands in that one's place."""
+    mine = step.place.file, step.place.function, step.place.module
+    root = difference.one.root(difference.trial.value_a)
+    return any((each.file, each.function, each.module) == mine
+               for reader in difference.one.readers.get(root, ())
+               if reader is not step for each in reader.place.chain)
 
 
 def same(one, two):

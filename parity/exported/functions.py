@@ -1,4 +1,4 @@
-"""Functions that are compiled: jax.jit, nnx.jit and tf.function.
+"""Functions: of JAX alone, and what jax.jit, nnx.jit and tf.function return.
 
 A function is run as it is for its outputs. Its operations are those of the
 function that was compiled, seen through its own graph.
@@ -6,12 +6,14 @@ function that was compiled, seen through its own graph.
 
 import numpy as np
 
+from parity.exported import bound
 from parity.exported.model import ExportedModel
 from parity.tracing.recorder import mapped
 
 
-def framework_for(model):
-    """The framework of a compiled function; "" of anything else."""
+def framework_for(model, inputs=(), keywords=None):
+    """The framework of a compiled function, or of one of JAX; "" of anything
+    else."""
     name = f"{type(model).__module__}.{type(model).__name__}"
     if name.startswith("jaxlib.") and hasattr(
             model, "lower") or "nnx" in name and "Jit" in name:
@@ -20,16 +22,21 @@ def framework_for(model):
             hasattr(model, "get_concrete_function")
             or hasattr(model, "structured_outputs")):
         return "keras"
-    return ""
+    return "jax" if bound.of_jax(model, inputs, keywords) else ""
 
 
 def opened(model, inputs, keywords):
-    """The ExportedModel of a compiled function; None of anything else."""
-    framework = framework_for(model)
+    """The ExportedModel of such a function; None of anything else."""
+    framework = framework_for(model, inputs, keywords)
     if framework == "jax":
         import jax
-        return _of(model, inputs, keywords, "jax", "jitted function",
-                   {"jax": jax.__version__}, _jax_runner)
+        made = _of(model, inputs, keywords, "jax", "function" if (
+            bound.is_plain(model)) else "jitted function",
+            {"jax": jax.__version__}, _jax_runner)
+        made.parameters = {
+            name: np.asarray(array) for name, array in bound.parameters(
+                bound.innermost(model)).items()}
+        return made
     if framework == "keras":
         import tensorflow
         return _of(model, inputs, keywords, "keras", "tf.function",
@@ -66,16 +73,26 @@ def _arrays(nests):
 
 
 def _jax_runner(model, inputs, keywords):
-    """The Runner of a jitted function."""
+    """The Runner of a function of JAX."""
     from flax import nnx
 
     from parity.operations.jax import Runner
 
+    inner = bound.innermost(model)
+    arrays = bound.parameters(inner)
+
     class Function(nnx.Module):
-        """The function as a module."""
+        """The function as a module, and its arrays as parameters."""
+
+        def __init__(self):
+            for name, array in arrays.items():
+                setattr(self, name, nnx.Param(array))
 
         def __call__(self, *args, **named):
-            return model(*args, **named)
+            function = bound.with_arrays(inner, {
+                name: getattr(self, name).get_raw_value()
+                for name in arrays}) if arrays else model
+            return function(*args, **named)
     return Runner(Function(), inputs, keywords)
 
 

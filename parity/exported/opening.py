@@ -41,9 +41,10 @@ def read(path, inputs, keywords):
     return runtimes.openvino(path, inputs, keywords)
 
 
-def framework_for(model) -> str:
-    """Of which framework's arrays a compiled or exported model takes its
-    inputs: "numpy" of a runtime; "" of anything else.
+def framework_for(model, inputs=(), keywords=None) -> str:
+    """Of which framework's arrays a compiled or exported model, or a plain
+    function of JAX, takes its inputs: "numpy" of a runtime; "" of anything
+    else.
     """
     name = f"{type(model).__module__}.{type(model).__name__}"
     if name.startswith("torch.export.") and hasattr(model, "graph_module"):
@@ -51,7 +52,7 @@ def framework_for(model) -> str:
     if name.startswith(("onnx.", "onnxruntime.", "openvino.")) or (
             "Interpreter" in name and hasattr(model, "allocate_tensors")):
         return "numpy"
-    return functions.framework_for(model)
+    return functions.framework_for(model, inputs, keywords)
 
 
 def opened(model, inputs, keywords) -> ExportedModel | None:

@@ -9,8 +9,10 @@ import sysconfig
 
 from parity.operations.program import Place
 
-#: Where this folder lies: its frames asked for nothing.
-HERE = str(pathlib.Path(__file__).parent)
+#: Where this folder lies, and that of functions that are called as modules:
+#: their frames asked for nothing.
+HERE = tuple(str(pathlib.Path(__file__).parents[1] / name)
+             for name in ("operations", "exported"))
 
 #: The code of functions that run one node of a graph: their locals ``place``
 #: and ``module`` say where it was written.
@@ -48,7 +50,7 @@ class Frames:
         self.paths, self.end, self.otherwise = paths, end, otherwise
         self.own = tuple(filter(None, map(folder_of, packages)))
         self.passed = (
-            HERE, "<frozen", *filter(None, map(folder_of, passed)))
+            *HERE, "<frozen", *filter(None, map(folder_of, passed)))
         self.kinds = {}
 
     def kind(self, file):

@@ -63,6 +63,34 @@ def relaid_as(array, one, two):
                  if distance(one.reshape(-1)[made], two) <= SAME), None)
 
 
+def reordered_as(array, one, two):
+    """An array with the rows of one of its axes in the order that makes
+    another array of its shape a third: where axes were joined, such as those
+    of batch and time, no exchange of axes tells it.
+
+    Args:
+        array, one, two: of one shape.
+
+    Returns:
+        The array in that order; None if there is no such axis, or two of its
+        rows are alike.
+    """
+    array, one, two = map(np.asarray, (array, one, two))
+    if not array.shape == one.shape == two.shape or one.dtype.kind != "f":
+        return None
+    for axis, length in enumerate(one.shape):
+        rows = [np.moveaxis(each, axis, 0).reshape(length, -1)
+                for each in (one, two)]
+        weights = np.random.default_rng(0).normal(size=rows[0].shape[1])
+        sums = [each @ weights for each in rows]
+        orders = [np.argsort(each) for each in sums]
+        if (np.diff(sums[0][orders[0]]) > SAME * np.abs(sums[0]).max()).all(
+                ) and distance(rows[0][orders[0]], rows[1][orders[1]]) <= SAME:
+            found = orders[0][np.argsort(orders[1])]
+            return np.take(array, found, axis)
+    return None
+
+
 def once(array, size):
     """An array without its repetitions along one axis, if that leaves so many
     numbers; else as it is."""

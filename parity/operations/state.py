@@ -3,7 +3,8 @@
 import functools
 
 from parity.operations.align import ENDS, is_view, moves
-from parity.operations.layouts import distance, relaid, relaid_as
+from parity.operations.layouts import (
+    distance, relaid, relaid_as, reordered_as)
 from parity.operations.program import OPERAND, RESULT
 from parity.operations.roles import is_shift, tables_of
 from parity.operations.trial import unlike
@@ -136,11 +137,12 @@ class State:
             most: how many ways are returned.
         """
         theirs, mine = self.a.values[number], self.b.values[other]
-        for twin in self.alignment.in_a.get(other, ()):
-            made = relaid_as(theirs.array, self.a.values[twin].array,
-                             mine.array)
-            if made is not None:
-                return [made]
+        for way in (relaid_as, reordered_as):
+            for twin in self.alignment.in_a.get(other, ()):
+                made = way(theirs.array, self.a.values[twin].array,
+                           mine.array)
+                if made is not None:
+                    return [made]
         return relaid(theirs.array, mine.array, most)
 
     def readers(self, number, array):
