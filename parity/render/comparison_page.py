@@ -8,6 +8,7 @@ from markupsafe import Markup
 from parity_io.errors import visible
 from parity_io.files import write_whole
 from parity.comparison import card_html
+from parity.comparison.card import NOTES
 from parity.comparison.result import OUTPUT
 from parity.numerics.comparator import ZERO, Difference
 from parity.numerics.words import number
@@ -51,6 +52,7 @@ def as_html(comparison):
     template = pages.get_template("report-compare.html")
     return markup.unbroken(template.render(
             style=Markup(markup.style()), comparison=comparison, rows=rows,
+            more_notes=comparison.notes[NOTES:],
             off=[row for row in rows if row["off"]],
             sides=[("a", comparison.a), ("b", comparison.b)],
             alone=[(side, what, names) for side in "ab"
