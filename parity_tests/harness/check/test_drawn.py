@@ -200,7 +200,8 @@ def test_the_cause_of_a_failing_draw_is_named(wrong, draw, cause):
 #: Drawn models in which rounding was called a divergence, and why: scores of
 #: probabilities near 1, scores in the middle of two numbers of float32,
 #: gradients of 24 layers, and means behind a norm.
-ALARMS = "108:12", "138:10", "8:8", "109:13", "167:7", "392:8", "1360:0"
+ALARMS = ("108:12", "138:10", "8:8", "109:13", "167:7", "392:8", "1360:0",
+          "521:9", "1355:11")
 
 
 @pytest.mark.long(8)
@@ -242,3 +243,22 @@ def test_no_weights_are_near_a_tie():
     assert not kinks.near_a_tie(
         kinks.Reference(model.config, model.weights, "float64").exact,
         model.forward)
+
+
+def test_few_relus_hand_on_a_gradient():
+    """Those whose weights follow from the draw's number first do not."""
+    model = drawn.drawn(521, 9)
+    first = model._drawn_weights(521 * 2**32 + 9)
+    for weights, dead in (first, True), (model.weights, False):
+        assert dead == kinks.is_dead(kinks.Reference(
+            model.config, weights, "float64"), model.gradients)
+
+
+@pytest.mark.long(8)
+def test_a_deep_model_has_gradients_of_some_accuracy():
+    """The first weights' are off by a quarter of a millionth."""
+    model = drawn.drawn(1355, 11)
+    first = model._drawn_weights(1355 * 2**32 + 11)
+    for weights, unsteady in (first, True), (model.weights, False):
+        assert unsteady == kinks.is_unsteady(kinks.Reference(
+            model.config, weights, "float64"), model.gradients)
