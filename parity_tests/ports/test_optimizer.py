@@ -78,6 +78,10 @@ VARIANTS = {
     "adam": TRAINING,
     "adam with a large ε": TRAINING.replace(eps=1e-3),
     "adamw": TRAINING.replace(optimizer="adamw", weight_decay=0.1),
+    "adamw that decays nothing": TRAINING.replace(
+        optimizer="adamw", weight_decay=0.0),
+    "β₁ of 0": TRAINING.replace(beta1=0.0),
+    "β₂ of 0": TRAINING.replace(beta2=0.0),
 }
 
 

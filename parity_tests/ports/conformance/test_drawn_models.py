@@ -11,10 +11,12 @@ from parity_io.errors import InputError
 from transformer_contract.config import CHOICES
 from transformer_contract.generation import GenerationConfig
 from transformer_contract.schema import schema
+from transformer_contract.weights import probe_weights
 from parity import assert_parity, ports
 from parity.check import cases, covering, drawn, search_runs
 from parity.numerics.tolerances import FLOAT64_LIMIT
-from parity_tests.support.conformance import BOTH, like_the_reference
+from parity_tests.support.conformance import (
+    BOTH, FLOAT32, READABLE, SMALL, batch_of, like_the_reference)
 
 pytestmark = pytest.mark.long
 
@@ -27,6 +29,10 @@ FEW = 2
 
 #: [B S T], where distances between tokens have many buckets; and more.
 SHAPE, LONGEST = (2, 34, 30), 50
+
+#: Sizes of real models, or one more: each alone, all else being small.
+LARGE = ({"d_head": 129}, {"n_heads": 17, "d_head": 4}, {"d_ff": 2049},
+         {"d_model": 514}, {"n_encoder_layers": 13}, {"n_decoder_layers": 13})
 
 
 @functools.cache
@@ -187,3 +193,33 @@ def test_every_field_of_a_search_is_asked():
             if all(answer[name].tobytes() == array.tobytes()
                    for name, array in answers[0].items())]
         assert not alike
+
+
+@like_the_reference(*BOTH)
+def test_large_sizes(engine):
+    """What a model of one large size answers, and a gradient."""
+    batch = batch_of("large", 2, 5)
+    for changes in LARGE:
+        config = SMALL.replace(dropout=0.0, **changes)
+        model = engine.build("transformer", config, probe_weights(config, 3))
+        yield f"{changes}", engine.predict(model, *batch)
+        name = "encoder.layers.0.self_attention.value.kernel"
+        _, gradients = engine.gradients(model, *batch, batch.target)
+        yield f"gradient {name}, {changes}", gradients[name]
+
+
+@like_the_reference(READABLE)
+def test_every_word_in_float32(engine):
+    """A model of each word of each choice, of shared heads, and of types."""
+    batch = batch_of("float32", 2, 5)
+    for changes in ({"n_kv_heads": 1}, {"token_types": 2}, *(
+            {field: word} for field, words in CHOICES.items()
+            for word in words)):
+        try:
+            config = SMALL.replace(d_head=4, **changes)
+        except InputError:  # it goes with others alone
+            continue
+        model = engine.build("transformer", config, {
+            name: array.astype(FLOAT32)
+            for name, array in probe_weights(config, 3).items()}, FLOAT32)
+        yield f"{FLOAT32}, {changes}", engine.predict(model, *batch)
