@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import functools
 import importlib
 
 import numpy as np
@@ -221,10 +220,9 @@ def test_loss_masks_and_product_of_little(subject):
         np.ones((1, 2)), np.ones((2, 1)))[0, 0]), 2.0)
 
 
-@pytest.mark.parametrize("shape", (
-    (2, 1, 1, 6), (2, 1, 4, 6), (1, 1, 6, 6), (2, 1, 4, 4)))
+@pytest.mark.parametrize("shape", ((2, 1, 1, 6), (2, 1, 4, 6)))
 def test_attention_of_given_heads(subject, shape):
-    """Equation 1 by itself; a mask of another shape is refused."""
+    """Equation 1 by itself; test_refusals has masks of other shapes."""
     module = subject.build("multi_head_attention", CONFIG, select(
         probe_weights(CONFIG), "encoder.layers.0.self_attention."))
     query, key, value = (cases.values(name, 2, 3, length, CONFIG.d_k)
@@ -235,15 +233,12 @@ def test_attention_of_given_heads(subject, shape):
     given = [subject.to_native(array, "cpu")
              for array in (query, key, value, mask)]
     steps = [{}] if subject.NAME == "numpy" else []
-    call = functools.partial(module.attend, *given, 0, *steps)
-    if shape[-2:] in ((6, 6), (4, 4)):
-        refuses(f"mask {shape}", call)
-        return
+    found = module.attend(*given, 0, *steps)
     scores = query @ key.swapaxes(-1, -2) / CONFIG.d_k**0.5
     weights = np.where(mask, np.exp(scores), 0)
     total = weights.sum(axis=-1, keepdims=True)
     np.testing.assert_allclose(
-        subject.to_numpy(call()), weights @ value / np.where(total, total, 1),
+        subject.to_numpy(found), weights @ value / np.where(total, total, 1),
         1e-12, 1e-13, err_msg="context")
 
 
