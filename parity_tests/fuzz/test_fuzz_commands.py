@@ -48,7 +48,8 @@ def words_of(draw, command):
 
 @pytest.fixture(scope="module", autouse=True)
 def here(tmp_path_factory):
-    """A folder with a pipe, a folder and a file; what computes does not."""
+    """A folder with a pipe, a folder and a file; what computes does not, and
+    what serves for ever is not begun."""
     folder = tmp_path_factory.mktemp("here")
     os.mkfifo(folder / "fifo")
     (folder / "folder").mkdir()
@@ -58,7 +59,7 @@ def here(tmp_path_factory):
         raise typer.Exit(0)
 
     @contextlib.contextmanager
-    def nothing(*args):
+    def nothing(*args, **more):
         yield done
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
@@ -68,6 +69,8 @@ def here(tmp_path_factory):
         patch.setattr("parity.reading.values.Values", done)
         patch.setattr("parity.reading.lessons.run", done)
         patch.setattr("parity.reading.prebuild.running", nothing)
+        patch.setattr("parity.reading.rebuild.making", nothing)
+        patch.setattr("parity.reading.serving.serve", done)
         patch.setattr("parity.matrix.run.run", done)
         patch.setattr("parity.matrix.in_place.run", done)
         patch.setattr("parity.runs.quality.measure", done)
