@@ -38,15 +38,14 @@ def held(model):
     ``functools.partial`` by the names of its parameters, and what it reads of
     the function that it was made in."""
     if isinstance(model, functools.partial):
-        names = [each.name for each in inspect.signature(
-            model.func).parameters.values()]
+        names = inspect.signature(model.func).parameters
         return held(innermost(model.func)) | dict(
             zip(names, model.args)) | model.keywords
     if not isinstance(model, types.FunctionType):
         return {}
     return {name: cell.cell_contents for name, cell in zip(
         model.__code__.co_freevars, model.__closure__ or ())
-        if not _is_empty(cell)}
+        if not _is_no_array(cell)}
 
 
 def innermost(model):
@@ -81,8 +80,7 @@ def with_arrays(model, arrays):
 def _with(model, of):
     """The function with other values, by name, of what is with it."""
     if isinstance(model, functools.partial):
-        names = [each.name for each in inspect.signature(
-            model.func).parameters.values()]
+        names = inspect.signature(model.func).parameters
         return functools.partial(
             _with(innermost(model.func), of),
             *(of[name] for name, _ in zip(names, model.args)),
@@ -92,15 +90,15 @@ def _with(model, of):
     made = types.FunctionType(
         model.__code__, model.__globals__, model.__name__,
         model.__defaults__, tuple(
-            cell if _is_empty(cell) else types.CellType(of[name])
+            cell if _is_no_array(cell) else types.CellType(of[name])
             for name, cell in zip(model.__code__.co_freevars,
                                   model.__closure__)))
     made.__kwdefaults__ = model.__kwdefaults__
     return made
 
 
-def _is_empty(cell):
-    """Whether a variable has no value yet, or is the function's own name."""
+def _is_no_array(cell):
+    """Whether a variable holds a function, or no value yet."""
     try:
         return callable(cell.cell_contents)
     except ValueError:

@@ -245,20 +245,13 @@ def test_no_weights_are_near_a_tie():
         model.forward)
 
 
-def test_few_relus_hand_on_a_gradient():
-    """Those whose weights follow from the draw's number first do not."""
-    model = drawn.drawn(521, 9)
-    first = model._drawn_weights(521 * 2**32 + 9)
-    for weights, dead in (first, True), (model.weights, False):
-        assert dead == kinks.is_dead(kinks.Reference(
-            model.config, weights, "float64"), model.gradients)
-
-
-@pytest.mark.long(8)
-def test_a_deep_model_has_gradients_of_some_accuracy():
-    """The first weights' are off by a quarter of a millionth."""
-    model = drawn.drawn(1355, 11)
-    first = model._drawn_weights(1355 * 2**32 + 11)
-    for weights, unsteady in (first, True), (model.weights, False):
-        assert unsteady == kinks.is_unsteady(kinks.Reference(
+@pytest.mark.parametrize("refused, seed, number", [
+    (kinks.is_dead, 521, 9),
+    pytest.param(kinks.is_unsteady, 1355, 11, marks=pytest.mark.long(8))])
+def test_gradients_are_not_zero_and_of_some_accuracy(refused, seed, number):
+    """Those of the weights that follow first from the draw's number are."""
+    model = drawn.drawn(seed, number)
+    first = model._drawn_weights(seed * 2**32 + number)
+    for weights, expected in (first, True), (model.weights, False):
+        assert expected == refused(kinks.Reference(
             model.config, weights, "float64"), model.gradients)
