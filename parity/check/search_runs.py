@@ -1,11 +1,11 @@
-"""Searches that between them meet every condition that a search can.
+"""Searches that between them have what a search can vary.
 
 The presets' searches are short and of few rows. These have what those lack:
 more tokens than 32, answers that end early and late side by side, more rows
 than 8, padding on any side, ids that are not 0, 1 and 2, every length rule and
 exponent with sources on which any two rules choose otherwise, beams wider than
 the vocabulary, each bound of a sample alone and with the others, and exact
-ties. ``parity check --list`` names the search that meets each.
+ties.
 """
 
 import dataclasses

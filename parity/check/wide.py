@@ -3,8 +3,7 @@
 ``models()`` are plain data: each has a name, a config, weights and Cases, which
 an EngineRunner of any engine runs. Every two words of two choices meet in one
 of them (parity.check.covering), and what else a config or a batch can vary is
-varied over them; parity.check.conditions lists each condition with the case
-that has it. To run all of them on one engine, without processes of the
+varied over them. To run all of them on one engine, without processes of the
 reference::
 
     for model in wide.models():

@@ -74,9 +74,6 @@ def check(
     draw: Annotated[Optional[str], typer.Option(
         "--draw", metavar="S:N", rich_help_panel=INSTEAD, help="compares "
         "drawn model N of seed S, as a failing case has it")] = None,
-    list_conditions: Annotated[bool, typer.Option(
-        "--list", rich_help_panel=INSTEAD, help="prints every condition and "
-        "pair of choices")] = False,
     seeds: Annotated[int, typer.Option(
         "--seeds", metavar="N", min=0, rich_help_panel=INSTEAD,
         help="looks for false alarms over N seeds, threads, older kernels "
@@ -92,7 +89,7 @@ def check(
     given = {
         "preset": preset, "device": device, "gradients": gradients,
         "train": train, "generate": generate, "wide": wide,
-        "list": list_conditions, "html": html_file, "steps": steps,
+        "html": html_file, "steps": steps,
         "form": form != "readable", "draws": draws, "draw": draw}
     if artefact is not None:
         with told_plainly():
@@ -100,12 +97,8 @@ def check(
                   seeds, mesh, not full_size)
         return check_artefact(artefact, json_file)
     from parity import compiled
-    from parity.check import conditions
     from parity.check import run as checking
     from parity.check.environment import describe
-    if list_conditions and mesh is None:
-        return terminal.print_conditions(
-            terminal.console(), conditions.listed())
     with told_plainly():
         known = ports.known_ports()
         presets = ports.split_words(preset or ["all"], PRESETS, "preset")

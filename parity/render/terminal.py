@@ -194,17 +194,6 @@ def run_again(divergence):
             if kind == "drawn" else "")
 
 
-def print_conditions(out, groups):
-    """List (title, {condition: its first case, or None})."""
-    for title, first in groups:
-        table = plain_table(
-            Column(title, no_wrap=True), "the first case that has it")
-        for condition, case in first.items():
-            table.add_row(condition, case or Text("none", style="bold red"))
-        out.print(table)
-        out.print(f"{sum(map(bool, first.values()))} of {len(first)}\n")
-
-
 def print_environment(out, environment):
     """Versions, devices and precision settings, a name and what it has."""
     table = Table.grid(padding=(0, 2))

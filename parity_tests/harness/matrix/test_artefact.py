@@ -234,7 +234,7 @@ def test_a_damaged_folder_is_refused(damage, said, folder):
 
 @pytest.mark.parametrize("words", [
     ["--port", "nonsense"], ["--seeds", "3"], ["--mesh", "data=2"],
-    ["--html", "page.html"], ["--require", "jax"], ["--list"],
+    ["--html", "page.html"], ["--require", "jax"],
     ["--preset", "lesson"], ["--no-full-size"]])
 def test_it_is_replayed_alone(words, tmp_path):
     done = invoke("check", "--artefact", tmp_path, *words)

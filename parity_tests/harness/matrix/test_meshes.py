@@ -226,7 +226,6 @@ def test_a_mesh_that_does_not_fit_is_refused(words, said):
     (["--mesh", "data=2", "--wide"], "--mesh goes with"),
     (["--mesh", "data=3"], "does not divide"),
     (["--mesh", "data=2", "--seeds", "1"], "leave the other options out"),
-    (["--mesh", "data=2", "--list"], "leave the other options out"),
     (["--mesh", "data=2", "--preset", "lesson,practical"], "one --preset"),
     (["--mesh", "one"], "is one device, and no mesh"),
     (["--mesh", "data=2", "--train", "2", "--dtype", "float32"],

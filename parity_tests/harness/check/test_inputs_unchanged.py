@@ -1,34 +1,13 @@
-"""Conditions: each has a case, and what a call reads stays as it is."""
+"""A port that writes into what it was given is named."""
 
 import numpy as np
 import pytest
 
 from transformer_contract.weights import probe_weights
 from parity import ports
-from parity.check import conditions, generation, search_runs, training_runs
+from parity.check import generation, search_runs, training_runs, wide
 from parity.check.lockstep import TrainingRunner
 from parity.check.runners import EngineRunner, InputsChanged
-from parity_tests.support.commands import invoke
-
-
-@pytest.mark.long(4)
-@pytest.mark.parametrize("group", conditions.GROUPS,
-                         ids=lambda group: group.title)
-def test_every_condition_has_a_case(group):
-    first = group.first()
-    assert first and not [name for name, case in first.items() if not case]
-
-
-@pytest.mark.long(4)
-def test_the_command_lists_them(monkeypatch):
-    done = invoke("check", "--list")
-    assert done.exit_code == 0
-    for _, first in conditions.listed():
-        for condition in first:
-            assert condition in done.output
-    monkeypatch.setattr(conditions, "GROUPS", [conditions.Group(
-        "Nothing", list, lambda: {"what no case has": bool})])
-    assert "none" in invoke("check", "--list").output
 
 
 class Untidy:
@@ -51,17 +30,18 @@ class Untidy:
         return untidy
 
 
-KINDS = {one.case.kind: one for _, one in conditions.wide_cases()
-         if conditions.hands_arrays(one) and one.model.number == 1}
+MODEL = wide.models()[0]
+#: One case of each kind that hands a port arrays; seeds are single numbers.
+KINDS = {case.kind: case for case in MODEL.cases()
+         if case.inputs and case.kind != "initial"}
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_port_that_writes_into_what_a_call_gives_is_named(kind):
-    one = KINDS[kind]
-    runner = EngineRunner(Untidy(ports.engine("numpy")), one.config,
-                          one.model.weights(), "float64")
+    runner = EngineRunner(Untidy(ports.engine("numpy")), MODEL.config,
+                          MODEL.weights(), "float64")
     with pytest.raises(InputsChanged):
-        runner.steps(one.case, one.case.inputs)
+        runner.steps(KINDS[kind], KINDS[kind].inputs)
 
 
 def test_a_port_that_writes_into_what_a_search_gives_is_named():
