@@ -23,7 +23,7 @@ from transformer_contract.batch import Batch
 from transformer_contract.config import PLAIN
 from transformer_contract.weights import probe_weights
 from parity import ports
-from parity.check import cases, covering, environment, wide
+from parity.check import cases, covering, environment, kinks, wide
 from parity.check.runners import EngineRunner, Reference, compare_steps
 from parity.check.workers import FAILURES, words_of
 from parity.numerics import rounding
@@ -42,9 +42,8 @@ SIZES = {"source_vocab": 37, "target_vocab": 37, "d_model": 48, "n_heads": 6,
 #: cancels, or of its mean square.
 EPSILONS = ((1e-6, 1e-6), *wide.EPSILONS)
 
-#: How many weights are tried to find some that are not near a kink, and how
-#: far apart their seeds are.
-MOST, APART = 100, 2**32
+#: How far apart the seeds of weights are that are tried one after the other.
+APART = 2**32
 
 #: Variables by which libraries are told how many threads they have.
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
@@ -194,11 +193,9 @@ def drawn(seed):
                                     ("target", target, seed // 6))),
         config.pad_id)
     gradients = cases.gradients_case(batch, config.pad_id)
-    for again in range(MOST):
-        weights = probe_weights(config, seed + again * APART)
-        if config.activation != "relu" or not Reference(
-                config, weights, "float32").near_a_kink(gradients):
-            break
+    _, weights = kinks.suited(config, [gradients], "float32", (
+        probe_weights(config, seed + again * APART)
+        for again in range(kinks.MOST_SEEDS)))
     return config, weights, (cases.model_case(batch, "forward"), gradients)
 
 
