@@ -11,13 +11,12 @@ import pathlib
 import tempfile
 
 import typer
-from rich.table import Table
 
 from benchmarks import harness, workload
 from benchmarks.limits import roofline
 from benchmarks.passes import PASSES
 from benchmarks.texts import (
-    TINY, between, milliseconds, number, replace_between)
+    TINY, between, milliseconds, number, of_works, replace_between)
 from parity_io.errors import not_installed, one_of
 from parity_io.files import write_json
 from parity.ports import split_words
@@ -164,19 +163,10 @@ def not_measured(work, ports):
 
 def table_of_parts(rows):
     """Where the time went, for a terminal."""
-    table = Table("work", "implementation", "part", "ms", "share", "calls")
-    for i, column in enumerate(table.columns):
-        column.justify = "right" if i > 2 else "left"
-        column.overflow = "fold"
-    before = None
-    for row in rows:
-        owner = row["work"], row["implementation"]
-        table.add_row(*(owner if owner != before else ("", "")), row["part"],
-                      milliseconds(row["time"]),
-                      number(row["share"], ".0%"),
-                      number(row["calls"], "d"))
-        before = owner
-    return table
+    return of_works(("ms", "share", "calls"), [
+        (f"{row['work']}: {row['implementation']}", row["part"],
+         milliseconds(row["time"]), number(row["share"], ".0%"),
+         number(row["calls"], "d")) for row in rows])
 
 
 def loading(options, notes):
@@ -211,14 +201,10 @@ def loading(options, notes):
 
 
 def table_of(rows):
-    """The rows as a table for a terminal."""
-    table = Table(*COLUMNS)
-    for i, column in enumerate(table.columns):
-        column.justify = "right" if i > 2 else "left"
-        column.no_wrap = i != 1
-    for row in rows:
-        table.add_row(*texts_of(row))
-    return table
+    """The rows as a table for a terminal; an implementation tells its form."""
+    return of_works(COLUMNS[3:], [
+        (work, title, *texts) for work, title, _, *texts
+        in map(texts_of, rows)])
 
 
 def markdown(rows):

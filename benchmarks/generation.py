@@ -66,7 +66,7 @@ def measure(workers, searches, lengths, rounds, clock, progress):
         (name, search, length) -> turns, as harness.quiet_turns takes them.
     """
     turns = {}
-    for number in range(rounds):
+    for number in harness.told(rounds, progress):
         for search in searches:
             for length in lengths:
                 if number and length >= LONG and search not in JUDGED:
@@ -80,7 +80,6 @@ def measure(workers, searches, lengths, rounds, clock, progress):
                         harness.take_turn(
                             worker, 1, clock,
                             warm=not number and implementation.compiles))
-        progress(f"round {number + 1} of {rounds}")
     return turns
 
 

@@ -15,14 +15,13 @@ import typing
 
 import numpy as np
 import typer
-from rich.table import Table
 
 from benchmarks import (
     attention, attention_implementations, generation, harness, workload)
 from benchmarks.limits import exponent, roofline
 from benchmarks.passes import PASSES
 from benchmarks.texts import (
-    TINY, between, milliseconds, number, replace_between)
+    TINY, between, milliseconds, number, of_works, replace_between)
 from benchmarks.worker import Worker
 from parity_io.errors import plural
 from parity_io.files import write_json
@@ -168,7 +167,7 @@ def measured(work, ports, settled, rounds, loud, notes):
                         f"T = {size[1]}): it computes something else.")
             notes.print(f"{work}, {worker.name}: validated")
         turns = {}
-        for number in range(rounds):
+        for _ in harness.told(rounds, notes.print, f"{work}: "):
             for worker in workers:
                 harness.await_quiet(clock)
                 for size in sizes:
@@ -176,7 +175,6 @@ def measured(work, ports, settled, rounds, loud, notes):
                     turns.setdefault((worker.name, size), []).append(
                         harness.take_turn(worker, 1, clock, wait=False,
                                           warm=False, least=LEAST))
-            notes.print(f"{work}: round {number + 1} of {rounds}")
         results = {worker.name: {
             **worker.ask("describe"), **harness.rates(worker, clock)}
             for worker in workers}
@@ -239,14 +237,10 @@ def texts_of(row):
 
 
 def table_of(every):
-    """The rows as a table for a terminal."""
-    table = Table(*columns())
-    for i, column in enumerate(table.columns):
-        column.justify = "right" if i > 3 else "left"
-        column.no_wrap = i not in (1, 4)
-    for row in every:
-        table.add_row(*texts_of(row))
-    return table
+    """The rows as a table for a terminal; an implementation tells its form."""
+    return of_works(("smallest, ms", *columns()[5:]), [
+        (f"{work}, {sizes}", title, *texts) for work, title, _, sizes, *texts
+        in map(texts_of, every)])
 
 
 def markdown(every):

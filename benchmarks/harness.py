@@ -70,7 +70,12 @@ def busy_seconds():
 
 
 def await_quiet(clock):
-    """Pause; where wall time counts, until the machine is nearly idle."""
+    """Pause; where wall time counts, until the machine is nearly idle.
+
+    Times of the quick model say nothing, so that it waits for nobody.
+    """
+    if workload.MODEL == "quick":
+        return
     deadline = time.monotonic() + PATIENCE
     while True:
         before = busy_seconds()
@@ -145,16 +150,17 @@ def measure(workers, truth, folder, rounds, repeats, clock, progress):
         processor that other programs had meanwhile.
     """
     results = {}
-    for worker in workers:
+    for place, worker in enumerate(workers, 1):
         error = relative_l2(output_of(worker, folder), truth)
-        progress(f"{worker.name}: relative L2 {error:.1e}")
+        progress(f"validated {place} of {len(workers)}: {worker.name}, "
+                 f"relative L2 {error:.1e}")
         if not error < LIMIT:
             raise SystemExit(f"{worker.name} is off by {error:.1e}, over "
                              f"{LIMIT:.0e}: it computes something else.")
         results[worker.name] = {
             "error": error, "turns": [], "rates": [],
             **worker.ask("describe")}
-    for number in range(rounds):
+    for _ in told(rounds, progress):
         for worker in workers:
             result = results[worker.name]
             result["turns"].append(take_turn(worker, repeats, clock))
@@ -164,8 +170,18 @@ def measure(workers, truth, folder, rounds, repeats, clock, progress):
             result["rates"] += now["rates"]
             result["bandwidth"] = max(
                 result.get("bandwidth", 0), now["bandwidth"])
-        progress(f"round {number + 1} of {rounds}")
     return results
+
+
+def told(rounds, progress, what=""):
+    """Yield the number of each round, and say after it how long is left."""
+    start = time.monotonic()
+    for number in range(rounds):
+        yield number
+        done = number + 1
+        left = (time.monotonic() - start) / done * (rounds - done)
+        progress(f"{what}round {done} of {rounds}"
+                 f"{f', about {left:.0f} s left' if left else ''}")
 
 
 def rates(worker, clock):

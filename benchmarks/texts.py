@@ -1,5 +1,11 @@
 """Numbers as texts of a table, and the table in a page."""
 
+import itertools
+
+from rich.padding import Padding
+from rich.table import Column
+
+from parity.render.terminal import numbers, plain_table
 from parity_io.errors import InputError
 from parity_io.files import read_text, write_whole
 
@@ -16,6 +22,23 @@ def milliseconds(seconds):
     """Seconds as milliseconds in three digits or more; empty for none."""
     return "" if seconds is None else format(
         seconds * 1e3, ".3g" if seconds < 0.1 else ".0f")
+
+
+def of_works(titles, rows):
+    """What a terminal of 80 columns shows: the rows of each work under it.
+
+    Args:
+        titles: of the numbers; they may break after a space.
+        rows: (work, title of an implementation, *texts of numbers) each.
+    """
+    table = plain_table(
+        Column("", overflow="fold"),
+        *(numbers(title.replace(" ", "\n")) for title in titles))
+    for work, same in itertools.groupby(rows, lambda row: row[0]):
+        table.add_row(work, style="bold")
+        for _, title, *texts in same:
+            table.add_row(Padding(title, (0, 0, 0, 2)), *texts)
+    return table
 
 
 def between(path, mark):

@@ -1,10 +1,13 @@
 """``python -m benchmarks``: a tiny run of it, and what it refuses."""
 
+import io
 import json
 import os
+import re
 from types import SimpleNamespace
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from transformer_contract.shipped import ROOT
@@ -54,6 +57,43 @@ def test_turns_that_are_asked_for_are_taken(monkeypatch, words, turns):
     monkeypatch.setenv(__main__.QUICK, "")  # which --quick sets
     monkeypatch.setattr(command, "run", lambda *given: seen.append(given[4]))
     assert invoke(*words).exit_code == 0 and seen == [turns]
+
+
+def test_tables_fit_80_columns_and_have_every_title():
+    from benchmarks import command, growth
+    from benchmarks.passes import PASSES
+    row = {"time": 0.2412, "ratio": 10.23, "limit": 0.05, "memory": 1572e6,
+           "memory_ratio": 10.23, "error": 2e-7, "peer": "theirs",
+           "grows": "length", "sizes": [128, 512, 2048], "exponent": 1.25,
+           "times": [0.0241, 0.241, 24.1]}
+    titles = [one.title for work in PASSES.values()
+              for one in work.implementations.values()]
+    rows = [row | {"work": "forward", "implementation": title, "form": "fast"}
+            for title in titles]
+    for module in command, growth:
+        console = Console(width=80, file=io.StringIO())
+        console.print(module.table_of(rows))
+        told = console.file.getvalue()
+        assert "…" not in told and told.count("forward") == 1
+        for title in titles:
+            assert all(word in told for word in title.split())
+        assert re.search(rf"{re.escape(titles[0])} .* 10.23 ", told)
+        assert max(map(len, told.splitlines())) <= 80
+    parts = [{"work": "forward", "implementation": "ours", "part": "a product",
+              "time": 0.1, "share": 0.5, "calls": 7}]
+    console = Console(width=80, file=io.StringIO())
+    console.print(command.table_of_parts(parts))
+    assert "forward: ours" in console.file.getvalue()
+
+
+def test_it_is_told_how_long_is_left(monkeypatch):
+    from benchmarks import harness
+    now, said = [100.0], []
+    monkeypatch.setattr(harness.time, "monotonic", lambda: now[0])
+    for _ in harness.told(3, said.append):
+        now[0] += 10
+    assert said == ["round 1 of 3, about 20 s left",
+                    "round 2 of 3, about 10 s left", "round 3 of 3"]
 
 
 def test_times_are_a_page(tmp_path):
