@@ -12,6 +12,8 @@ import subprocess
 import sys
 import time
 
+from parity_io.processes import end_with_parent
+
 ROOT = pathlib.Path(__file__).parent.parent
 
 #: The products whose rate is measured: rows, inner, columns; and the numbers
@@ -202,6 +204,7 @@ class Far:
 
 def main():
     """Answer requests until the pipe is closed."""
+    end_with_parent()
     pipe = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a library prints must not enter the pipe
     far = Far(**json.loads(sys.argv[1]))

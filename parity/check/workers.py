@@ -17,6 +17,7 @@ import traceback
 from threadpoolctl import threadpool_limits
 
 from parity_io.errors import InputError
+from parity_io.processes import end_with_parent
 from transformer_contract.config import TransformerConfig
 from parity import compiled, ports, out_of_memory, quiet
 from parity.check.port_calls import settings
@@ -250,6 +251,7 @@ def serve(name, pipe, environment):
     with contextlib.suppress(AttributeError, OSError):  # not every system's
         os.nice(ports.NICENESS.get(name, 0))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the asker ends it
+    end_with_parent()
     broken = engine = None
     try:
         engine = ports.engine(name)

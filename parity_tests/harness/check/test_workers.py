@@ -2,12 +2,15 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import ml_dtypes
 import numpy as np
 import pytest
 
+from parity_io.processes import end_with_parent
 from transformer_contract.weights import probe_weights
 from parity import ports
 from parity.check import workers
@@ -15,6 +18,7 @@ from parity.check.cases import test_size as at_test_size
 from parity.check.run import Check
 from parity.check.shared_arrays import SharedArrays, load
 from parity.ports import NotChecked
+from parity_tests.support.places import ROOT
 
 PORT = next((name for name in ports.known_ports()
              if not isinstance(ports.engine(name), NotChecked)), None)
@@ -124,14 +128,42 @@ def test_nothing_is_left_behind():
     run.engines[PORT].ask("", sleeps)
     run.close()
     assert not folder.exists()
+    assert ended(number)
+
+
+def ended(number):
+    """Whether a process ends within ten seconds."""
     for _ in range(100):
         try:
             os.kill(number, 0)
         except ProcessLookupError:
-            return
+            return True
         time.sleep(0.1)
-    raise AssertionError("the process goes on")
+    return False
 
 
 def sleeps(bench):
+    time.sleep(600)
+
+
+@pytest.mark.parametrize("begun", [
+    "multiprocessing.get_context('spawn').Process(target=at_work).start()",
+    "subprocess.Popen([sys.executable, '-c', 'from parity_tests.harness.check."
+    "test_workers import at_work; at_work()'])"])
+def test_what_is_at_work_ends_with_who_began_it(begun):
+    """Also where that was killed, and could end nobody."""
+    with subprocess.Popen(
+            [sys.executable, "-c",
+             "import multiprocessing, subprocess, sys, time\n"
+             "from parity_tests.harness.check.test_workers import at_work\n"
+             f"{begun}; time.sleep(600)"],
+            stdout=subprocess.PIPE, text=True, cwd=ROOT) as asker:
+        number = int(asker.stdout.readline())
+        asker.kill()
+        assert ended(number)
+
+
+def at_work():
+    end_with_parent()
+    print(os.getpid(), flush=True)
     time.sleep(600)
