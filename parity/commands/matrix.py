@@ -60,7 +60,8 @@ def matrix(
     """Compare every form, mode, dtype, device and mesh with the reference.
 
     Each cell is the largest error as a share of its limit; what cannot be
-    checked here says why. All of it takes some minutes.
+    checked here says why. All of it takes some minutes; where a compiler
+    works, one cell may take some.
     """
     from parity.check.run import DEVICES
     from parity.matrix import run
@@ -111,8 +112,9 @@ def shown(preset, wanted, earlier=()):
     out = terminal.console()
     with terminal.progress(out) as progress:
         task = progress.add_task("starting")
-        result = run.run(preset, wanted, lambda cell: progress.update(
-            task, description=f"{cell.subject}: {cell.work}"))
+        result = run.run(
+            preset, wanted, lambda number, count, words: progress.update(
+                task, description=f"{number} of {count}  {words}"))
     for one in reversed(earlier):
         result.add(one)
     tables.show(out, result)

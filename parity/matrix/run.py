@@ -63,34 +63,55 @@ def backends_of(port, wanted):
             or backend in wanted.backends]
 
 
-def run(preset, wanted, on_cell=lambda cell: None):
+def run(preset, wanted, on_work=lambda number, count, words: None):
     """The Matrix of a preset.
 
     Args:
         preset: its name.
         wanted: a Wanted.
-        on_cell: called with each SubjectCell once it is known.
+        on_work: called as a cell begins, with its number from 1, how many
+            there are, and what is done, in words.
     """
     matrix = Matrix(preset, places=[here()])
-    for cell in every_cell(preset, wanted, matrix):
+    count = count_of(wanted)
+
+    def tell(words):
+        on_work(len(matrix.cells) + 1, count, words)
+
+    for cell in every_cell(preset, wanted, matrix, tell):
         matrix.cells.append(cell)
-        on_cell(cell)
     return matrix
 
 
-def every_cell(preset, wanted, matrix):
+def count_of(wanted):
+    """How many cells there are where every port can begin."""
+    usual = [Subject(port, backend=backend) for port in wanted.ports
+             for backend in backends_of(port, wanted) if "" in wanted.meshes]
+    rows = [row for one in usual for row in subjects(
+        one, ("eager", *MODES.get(one.implementation, ())), wanted)]
+    rows += [row for mesh in filter(None, wanted.meshes)
+             for port in wanted.ports
+             for row in rows_on_mesh(port, mesh, wanted)]
+    return sum(1 for _ in works_of(rows, wanted))
+
+
+def every_cell(preset, wanted, matrix, tell):
     """Yield the SubjectCells of all implementations, and of all meshes."""
     for port in wanted.ports if "" in wanted.meshes else ():
         for backend in backends_of(port, wanted):
             yield from cells(processes.PortProcesses(port, backend),
-                             preset, wanted, matrix)
+                             preset, wanted, matrix, tell)
     for mesh in filter(None, wanted.meshes):
         for port in wanted.ports:
-            yield from cells_on_mesh(port, mesh, preset, wanted, matrix)
+            yield from cells_on_mesh(
+                port, mesh, preset, wanted, matrix, tell)
 
 
-def cells_on_mesh(port, mesh, preset, wanted, matrix):
+def cells_on_mesh(port, mesh, preset, wanted, matrix, tell):
     """Yield the SubjectCells of a port on a mesh.
+
+    Args:
+        tell: called with what is done, in words.
 
     Raises:
         InputError: the mesh does not divide the model or its batches.
@@ -113,6 +134,7 @@ def cells_on_mesh(port, mesh, preset, wanted, matrix):
                     "keras.distribution divides arrays on JAX alone"
                     if subject.backend else "it has no engine for meshes"))
                 continue
+            tell(f"{subject}: {work}")
             reply = ranks.ask(
                 f"{subject}: {work}", meshes.measured, subject, work, preset,
                 wanted.steps)
@@ -145,9 +167,14 @@ def judged(subject, work, reply):
     return cell_of(subject, work, reply.value)
 
 
-def cells(implementation, preset, wanted, matrix):
-    """Yield the SubjectCells of one implementation."""
+def cells(implementation, preset, wanted, matrix, tell):
+    """Yield the SubjectCells of one implementation.
+
+    Args:
+        tell: called with what is done, in words.
+    """
     usual = Subject(implementation.port, backend=implementation.backend)
+    tell(f"starting {usual.implementation}")
     try:
         reply = implementation.ask("starting", described)
         if reply.failure or isinstance(reply.value, NotChecked):
@@ -163,6 +190,7 @@ def cells(implementation, preset, wanted, matrix):
                     "it is the truth" if subject.dtype == "float64" else
                     "its own error is what the limits follow from"))
                 continue
+            tell(f"{subject}: {work}")
             yield judged(subject, work, implementation.ask(
                 f"{subject}: {work}", measuring.measured, subject, work,
                 preset))

@@ -173,6 +173,19 @@ def test_what_is_not_there_is_refused(words, said):
     assert said in result.output + result.stderr
 
 
+def test_each_cell_is_told_as_it_begins():
+    """Which of how many; numbers of cells that need no time are left out."""
+    wanted, told = run.Wanted(("numpy",), dtypes=("float64",)), []
+    result = run.run("lesson", wanted, lambda *words: told.append(words))
+    count = len(result.cells)
+    assert run.count_of(wanted) == count and told[0] == (
+        1, count, "starting numpy")
+    assert told[1:] == [
+        (place, count, f"{one.subject}: {one.work}")
+        for place, one in enumerate(result.cells, 1)
+        if one.subject.form == "fast"]
+
+
 @PORTS
 def test_every_mode_can_be_asked_for(engine):
     backend = ports.backend(engine.NAME)
