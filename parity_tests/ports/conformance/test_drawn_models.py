@@ -157,10 +157,10 @@ OTHERS = (
         "unfinished": "fallback", "min_tokens": 4, "prompt": (4,),
         "forced_bos_id": 6, "forced_eos_id": 8, "suppress_tokens": (0, 13),
         "begin_suppress_tokens": (0, 13), "more_eos_ids": (0, 13),
-        "no_repeat_ngram": 1, "allow_padding": True, "cached": False}),
+        "no_repeat_ngram": 1, "cached": False}),
     (SAMPLE, {
         "temperature": 4.0, "top_k": 2, "top_p": 1.0, "top_p_of_top_k": True,
-        "seed": 3}))
+        "seed": 3, "allow_padding": True}))
 
 
 @like_the_reference(*BOTH)
