@@ -1,5 +1,6 @@
 """The command ``parity lesson``: a lesson, with what its cells print here."""
 
+import contextlib
 import itertools
 import os
 import pathlib
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 from typing import Annotated, Optional
 
 import typer
@@ -23,6 +25,9 @@ QUIT, CHANGE = "q", "c"
 
 #: How far code is moved in, so that it is seen to be code.
 MARGIN = "    "
+
+#: After how many seconds a reader is told that code runs.
+SILENT = 1
 
 #: The editors that are looked for where none is named.
 USUAL = ("sensible-editor", "nano", "vim", "vi", "notepad")
@@ -108,7 +113,8 @@ def _run(path, pictures, stop):
     from parity.reading import lessons
     numbers, code = itertools.count(1), None
     running = lessons.one_by_one(path)
-    for cell, ran in running:
+    while step := _next(running, stop):
+        cell, ran = step
         if cell.markdown:
             while stop and code and cell.text.startswith("#"):
                 answer = _answer()
@@ -121,7 +127,8 @@ def _run(path, pictures, stop):
                     continue
                 code = text
                 _show_code(code)
-                _show_output(running.send(code)[0], pictures, path, numbers)
+                _show_output(_next(running, stop, code)[0], pictures, path,
+                             numbers)
             print(f"{cell.text}\n")
         elif ran:
             _show_output(cell, pictures, path, numbers)
@@ -129,6 +136,35 @@ def _run(path, pictures, stop):
             code = cell.text
             _show_code(code)
     return True
+
+
+def _next(running, told, text=None):
+    """What a running lesson gives next, or None; whoever waits is told so."""
+    with _patience() if told else contextlib.nullcontext():
+        try:
+            return running.send(text)
+        except StopIteration:
+            return None
+
+
+@contextlib.contextmanager
+def _patience():
+    """Show on a terminal that something runs, until it has; then nothing."""
+    out, shown = sys.stdout, threading.Event()
+
+    def show():
+        shown.set()
+        print("running …", end="", flush=True, file=out)
+    timer = threading.Timer(SILENT, show)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        if shown.is_set():
+            print("\r         \r", end="", flush=True, file=out)
 
 
 def _show_code(code):
@@ -149,7 +185,14 @@ def _show_output(cell, pictures, path, numbers):
 
 
 def _answer():
-    """The first letter of what the reader wants, or ""."""
+    """The first letter of what the reader wants, or "".
+
+    What was typed before the question was asked is no answer to it.
+    """
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import termios
+        if sys.stdin.isatty():
+            termios.tcflush(sys.stdin, termios.TCIFLUSH)
     return input("Enter goes on, c changes the code above and runs it, q ends: "
                  ).strip().lower()[:1]
 

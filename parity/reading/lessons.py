@@ -14,6 +14,7 @@ import pathlib
 import re
 import sys
 import tempfile
+import traceback
 
 import numpy as np
 
@@ -175,12 +176,29 @@ def one_by_one(path, port_names=None, lesson_cells=None):
 
 def _output(cell, path, names, changed):
     """What a cell of code prints, and where the reader changed one, raises."""
+    printed = io.StringIO()
     try:
-        return _printed(cell, path, names)
+        _execute(cell, path, names, printed)
     except Exception as error:
         if not changed:
             raise
-        return f"{type(error).__name__}: {error}"
+        print(_raised(error, cell, path), file=printed)
+    return printed.getvalue().rstrip("\n")
+
+
+def _raised(error, cell, path):
+    """An exception in words, with the line of its cell."""
+    words = [f"{type(error).__name__}: {error}".removesuffix(": ")]
+    place = next((number for frame, number in reversed(list(
+        traceback.walk_tb(error.__traceback__)))
+        if frame.f_code.co_filename == str(path)), None)
+    lines = cell.text.splitlines()
+    if place in range(cell.line, cell.line + len(lines)):
+        words += [f"in the line: {lines[place - cell.line].strip()}"]
+    if isinstance(error, AssertionError):
+        words += ["An assert says what holds of the lesson's own code. Yours "
+                  "is another, so that this may be no mistake."]
+    return "\n".join(words)
 
 
 def shown(path, port_names=None):
@@ -193,18 +211,17 @@ def shown(path, port_names=None):
         return lesson_cells, f"{type(error).__name__}: {words[0][:200]}"
 
 
-def _printed(cell, path, names):
-    """What a cell of code prints; an error names the line of the file."""
+def _execute(cell, path, names, printed):
+    """Run a cell of code, which prints there; an error names the file's line.
+    """
     global _pictures
     code = compile("\n" * (cell.line - 1) + cell.text, str(path), "exec")
-    printed = io.StringIO()
     before, _pictures = _pictures, cell.pictures
     try:
         with contextlib.redirect_stdout(printed):
             exec(code, names)
     finally:
         _pictures = before
-    return printed.getvalue().rstrip("\n")
 
 
 def picture(figure, words):

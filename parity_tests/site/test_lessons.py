@@ -170,7 +170,33 @@ def test_what_was_changed_is_what_later_code_has(tmp_path):
     changed, ran = running.send("x = 2")
     assert ran and changed.text == "x = 2"
     assert [cell.output for cell, ran in running if ran] == [
-        "AssertionError: ", "2"]
+        "AssertionError\nin the line: assert x == 1\nAn assert says what holds "
+        "of the lesson's own code. Yours is another, so that this may be no "
+        "mistake.", "2"]
+
+
+def test_what_was_printed_before_an_error_is_shown(tmp_path):
+    path = written(tmp_path, "# %%\nx = 1\n# %%\nprint('x is', x)\nx / 0\n")
+    running = lessons.one_by_one(path)
+    next(running), next(running)
+    running.send("x = 2")
+    told = [cell.output for cell, ran in running if ran]
+    assert told == ["x is 2\nZeroDivisionError: division by zero\n"
+                    "in the line: x / 0"]
+
+
+def test_who_waits_is_told_that_code_runs(tmp_path, monkeypatch):
+    """On the line that what it prints then takes."""
+    monkeypatch.setattr(lesson, "SILENT", 0.01)
+    monkeypatch.setattr("builtins.input", lambda words: "")
+    path = written(tmp_path, "# %% [markdown]\n# # A\n# %%\nimport time\n"
+                   "time.sleep(0.5)\nprint('done')\n")
+    for stop in True, False:
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            assert lesson._run(path, None, stop)
+        assert ("running …\r" in out.getvalue()) is stop
+        assert out.getvalue().endswith("done\n\n")
 
 
 def test_an_editor_is_looked_for(monkeypatch):
