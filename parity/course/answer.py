@@ -13,6 +13,9 @@ from parity.course import judge, record
 #: How long an answer may take, in seconds.
 SECONDS = 20
 
+#: After how many seconds a person is told that an answer still runs.
+SILENT = 5
+
 #: The longest record of an answer, in bytes.
 LONGEST = 2**28
 
@@ -36,23 +39,26 @@ def judged(exercise, path, seconds=SECONDS, printed=True, framework="numpy"):
     Args:
         framework: what its arguments are arrays of, by the port's name.
     """
-    if framework != "numpy":
-        seconds += IMPORT
+    whole = seconds + (IMPORT if framework != "numpy" else 0)
+    endless = judge.Verdict(judge.WRONG, (
+        f"{exercise.function} did not end within {seconds:g} seconds; look "
+        "for a loop that has no end."))
     with tempfile.TemporaryFile() as channel, _signals_told():
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "parity.course.answering",
-             exercise.number, str(path), str(seconds), framework],
+             exercise.number, str(path), str(whole), framework,
+             str(seconds)],
             stdin=channel,
             stdout=None if printed else subprocess.DEVNULL,
             start_new_session=True, env=_environment())
         try:
-            process.wait(seconds)
+            _wait(process, whole, seconds, printed)
         except subprocess.TimeoutExpired:
-            return judge.Verdict(judge.WRONG, (
-                f"{exercise.function} did not end within {seconds:g} seconds; "
-                "look for a loop that has no end."))
+            return endless
         finally:
             _end(process)
+        if process.returncode == -getattr(signal, "SIGALRM", 0) < 0:
+            return endless  # it was ended by its own clock
         try:
             if process.returncode:
                 raise ValueError(process.returncode)
@@ -63,6 +69,19 @@ def judged(exercise, path, seconds=SECONDS, printed=True, framework="numpy"):
                 f"the answer ended its process (status {process.returncode}) "
                 "before it could be judged."))
     return judge.judged(exercise, path, found)
+
+
+def _wait(process, whole, seconds, printed):
+    """Wait for an answer, and say so to a person who does."""
+    try:
+        process.wait(min(SILENT, whole))
+    except subprocess.TimeoutExpired:
+        if whole <= SILENT:
+            raise
+        if printed and sys.stderr.isatty():
+            print(f"Your function still runs; it may take {seconds:g} seconds.",
+                  file=sys.stderr)
+        process.wait(whole - SILENT)
 
 
 def _environment():

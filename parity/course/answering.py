@@ -1,7 +1,7 @@
 """An answer at work, in a process of its own.
 
-``python -P -m parity.course.answering NUMBER FILE SECONDS FRAMEWORK`` calls the
-function in FILE on the inputs of an exercise, as arrays of a framework, and
+``python -P -m parity.course.answering NUMBER FILE SECONDS FRAMEWORK OWN`` calls
+the function in FILE on the inputs of an exercise, as arrays of a framework, and
 writes what it returned, a record, to the file that is its standard input. The
 reader's code runs here, and whatever it does, it does to this process alone;
 the judge is another one.
@@ -17,6 +17,7 @@ import pathlib
 import re
 import signal
 import sys
+import traceback
 import types
 
 import numpy as np
@@ -59,15 +60,15 @@ def record_of(exercise, path, calls, framework="numpy"):
     try:
         exec(compile(source, str(path), "exec"), vars(module))
     except BaseException as error:
-        return stopped("run", quoted(error),
-                       line=getattr(error, "lineno", None))
+        return stopped("run", quoted(error), line=getattr(
+            error, "lineno", None) or line_of(error, path))
     function = vars(module).get(exercise.function)
     if not callable(function):
         return stopped("name", ", ".join(
             name for name, value in vars(module).items()
             if isinstance(value, types.FunctionType)
             and value.__module__ == "answer"))
-    return called(function, calls, framework) | {
+    return called(function, calls, framework, path) | {
         "uses": sorted(exercise.without & names_in(source))}
 
 
@@ -84,8 +85,12 @@ def names_in(source):
     return found
 
 
-def called(function, calls, framework="numpy"):
-    """What a function does with the arguments of each call: a record."""
+def called(function, calls, framework="numpy", path=None):
+    """What a function does with the arguments of each call: a record.
+
+    Args:
+        path: its file, of which the line is told that raised.
+    """
     to, back = frameworks.to(framework), frameworks.back(framework)
     answers, changed = [], None
     for place, arguments in enumerate(calls, start=1):
@@ -97,13 +102,22 @@ def called(function, calls, framework="numpy"):
         except BaseException as error:
             if type(error) is NotImplementedError and not error.args:
                 return stopped("unwritten")  # a framework's own has words
-            return stopped("call", quoted(error), place=place)
+            return stopped("call", quoted(error), place=place,
+                           line=line_of(error, path))
         if changed is None:
             changed = next((number for number, each in enumerate(given)
                             if json.dumps(encoded(back(each)))
                             != before[number]),
                            None)
     return {"answers": answers, "changed": changed}
+
+
+def line_of(error, path):
+    """The last line of a file that an exception came through, or None."""
+    with contextlib.suppress(BaseException):  # it may be any class
+        return next((line for frame, line in reversed(list(
+            traceback.walk_tb(error.__traceback__)))
+            if frame.f_code.co_filename == str(path)), None)
 
 
 def undisturbed(function, to, back):
@@ -152,14 +166,22 @@ def ours():
     return [*filter(OURS.match, list(sys.modules))]
 
 
-def main(number, path, seconds, framework="numpy"):
-    """Run an answer, and write its record to what is standard input."""
+def main(number, path, seconds, framework="numpy", own=None):
+    """Run an answer, and write its record to what is standard input.
+
+    Args:
+        seconds: how long this process may last.
+        own: how long the answer may, once its framework is imported.
+    """
     channel = os.dup(0)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     bounded(float(seconds))
     exercise = by_number(number)
     calls = exercise.inputs()
     frameworks.to(framework)  # its import is no time of the answer's
+    if own is not None:
+        with contextlib.suppress(AttributeError):
+            signal.setitimer(signal.ITIMER_REAL, float(own))
     for name in ours():
         del sys.modules[name]  # one that is there later, the answer imported
     sys.path.append(str(pathlib.Path(path).resolve().parent))
