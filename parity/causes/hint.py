@@ -51,12 +51,15 @@ class Hint:
         error: how far actual is off.
         limit: how far it might be.
         names: what the two are called.
+        guessed: whether causes that multiply by the same factor are named.
     """
 
     def __init__(self, actual, expected, error, limit,
-                 names=("actual", "expected")):
+                 names=("actual", "expected"), guessed=True):
         self.a, self.e, self.limit = actual, expected, limit
-        self.goal = max(limit, (1 if error is None else error) * BETTER)
+        self.guessed = guessed
+        # an error above 1 allows no more: it would let anything fit
+        self.goal = max(limit, min(1, 1 if error is None else error) * BETTER)
         self.actual, self.expected = names
 
     def text(self):
@@ -125,6 +128,8 @@ class Hint:
 
     def multiples(self, factor):
         """The causes that multiply so."""
+        if not self.guessed:
+            return ""
         sizes = {self.e.shape[-1]} - {1} if self.e.ndim else set()
         return _names(
             cause for cause in catalogue.causes() if cause.factor and any(

@@ -48,6 +48,8 @@ class Exercise:
         zeros: whether a 0 of what is right has to be exactly 0.
         without: names that an answer's code may not have, because with them a
             library does what the task asks for.
+        names: the words of which each answer is one, where the task gives
+            them.
     """
 
     number: str
@@ -58,6 +60,7 @@ class Exercise:
     limit: float = 1e-12
     zeros: bool = False
     without: frozenset = frozenset()
+    names: tuple = ()
 
     @property
     def lesson(self):

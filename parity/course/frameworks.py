@@ -62,7 +62,8 @@ def back(framework):
         case "torch":
             import torch
             return functools.partial(
-                through, torch.Tensor, lambda one: one.detach().numpy())
+                through, torch.Tensor, lambda one: _of_torch(
+                    one.detach(), torch.bfloat16))
         case "jax":
             import jax
             return functools.partial(through, jax.Array, np.asarray)
@@ -72,6 +73,16 @@ def back(framework):
                 through, type(keras.ops.zeros(1)),
                 keras.ops.convert_to_numpy)
     return lambda value: value
+
+
+def _of_torch(tensor, bfloat16):
+    """A tensor as an array; of bfloat16, which NumPy lacks, by its bits."""
+    if tensor.dtype != bfloat16:
+        return tensor.numpy()
+    import ml_dtypes
+    import torch
+    return tensor.contiguous().view(torch.int16).numpy().view(
+        ml_dtypes.bfloat16)
 
 
 def through(kind, change, value):

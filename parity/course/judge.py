@@ -24,6 +24,12 @@ LONGEST = 200
 ROUNDING = 1e-6
 
 
+#: So many roundings of a narrower dtype make no other answer.
+ROUNDINGS = 100
+
+#: In how many digits a row is shown: the first in which it differs.
+DIGITS = (6, 9, 12, 17)
+
 #: How many numbers of a row are shown, got and expected.
 ROW = 5
 
@@ -37,12 +43,14 @@ class Verdict:
         sentence: what is so.
         numbers: lines of what it gives and what is right, where it is wrong.
         hint: a sentence on the mistake, as far as it is known.
+        unknown: whether it gives a wrong value of which nothing is known.
     """
 
     status: int
     sentence: str
     numbers: str = ""
     hint: str = ""
+    unknown: bool = False
 
 
 def judged(exercise, path, record):
@@ -66,12 +74,11 @@ def judged(exercise, path, record):
             WRONG, "the answer was ended before it could be judged.")
     for place, (answer, truth) in enumerate(zip(answers, truths), start=1):
         if problem := difference(answer, truth, exercise):
+            more = hints(exercise, calls, record, truths, place - 1)
             return Verdict(WRONG, (
                 f"{exercise.number} is not right yet. On inputs {place} of "
                 f"{len(calls)}, {shown(exercise, calls[place - 1])}: "
-                f"{problem}."),
-                numbers_of(answer, truth),
-                hints(exercise, calls, record, truths, place - 1))
+                f"{problem}."), numbers_of(answer, truth), more, not more)
     changed = record.get("changed")
     if changed is not None:
         return Verdict(WRONG, (
@@ -98,12 +105,21 @@ def hints(exercise, calls, record, truths, place):
     if answer is None:
         said.append("None is what a function returns that ends without "
                     "'return'; one of its ways does.")
+    if isinstance(answer, str) and exercise.names and (
+            answer not in exercise.names):
+        said.append(f"{quote(repr(answer))} is none of the names that the "
+                    "task gives.")
     shaped = list(map(reshaped, answers, truths))
-    if known := mistake_of(exercise, calls, shaped):
+    if changed is None and (
+            known := mistake_of(exercise, calls, shaped)):
         said.append(known)
     elif not difference(shaped[place], truth, exercise):
         said.append("Only the shape is wrong: the numbers are right.")
-    elif known := mistake_of(exercise, [calls[place]], [shaped[place]], True):
+    elif is_of_another_dtype(shaped[place], truth):
+        said.append(f"Only the dtype is wrong: {shaped[place].dtype} is "
+                    f"returned, and {truth.dtype} is asked for.")
+    elif changed is None and (known := mistake_of(
+            exercise, [calls[place]], [shaped[place]], True)):
         said.append(f"On inputs {place + 1} it gives what a mistake gives, "
                     f"on others it does not. {known}")
     elif known := hint(answer, truth, exercise.limit):
@@ -118,6 +134,19 @@ def reshaped(answer, truth):
     bare, wanted = ([size for size in one.shape if size != 1]
                     for one in (answer, truth))
     return answer.reshape(truth.shape) if bare == wanted else answer
+
+
+def is_of_another_dtype(answer, truth):
+    """Whether an array is right but for its dtype, and what that rounds."""
+    if not (isinstance(answer, np.ndarray) and isinstance(truth, np.ndarray)
+            and answer.shape == truth.shape and answer.dtype.kind in "biuf"
+            and answer.dtype != truth.dtype):
+        return False
+    got, right = (one.astype(np.float64) for one in (answer, truth))
+    if {answer.dtype.kind, truth.dtype.kind} != {"f"}:
+        return np.array_equal(got, right)
+    fine = max(np.finfo(one.dtype).eps for one in (answer, truth))
+    return bool(strict_distance(got, right) <= ROUNDINGS * fine)
 
 
 def numbers_of(answer, truth):
@@ -139,11 +168,14 @@ def numbers_of(answer, truth):
         return ""
     *row, column = np.argwhere(apart)[0].tolist()
     first = max(0, min(column - 1, wide[0].shape[-1] - ROW))
-    word = "{:.6g}".format
-    if {answer.dtype.kind, truth.dtype.kind} == {"b"}:
-        wide, word = [one.astype(bool) for one in wide], str
-    lines = [[word(value) for value in one[tuple(row)][first:first + ROW]]
-             for one in wide]
+    rows = [one[tuple(row)][first:first + ROW] for one in wide]
+    rows = [one.astype(bool) if kind.dtype.kind == "b" else one
+            for one, kind in zip(rows, (answer, truth))]
+    for digits in DIGITS:
+        lines = [[str(value) if one.dtype.kind == "b" else f"{value:.{digits}g}"
+                  for value in one] for one in rows]
+        if lines[0] != lines[1]:
+            break
     at = ", ".join([*map(str, row), f"{first}:{first + len(lines[0])}"]
                    ) if truth.ndim else "0"
     space = max(len(word) for line in lines for word in line)
@@ -171,11 +203,12 @@ def stop(exercise, path, record, calls):
     if stage == "unwritten":
         return WRONG, (f"{exercise.function} is not written yet: replace the "
                        "line that raises NotImplementedError.")
-    place = record.get("place")
+    place, line = record.get("place"), record.get("line")
+    where = f", line {line}," if isinstance(line, int) else ""
     of = (f" on inputs {place} of {len(calls)}: "
           + shown(exercise, calls[place - 1])
           if place in range(1, len(calls) + 1) else "")
-    return WRONG, f"{exercise.function} raises {words}{of}."
+    return WRONG, f"{exercise.function}{where} raises {words}{of}."
 
 
 def parameter(exercise, place):
@@ -211,8 +244,9 @@ def difference(answer, truth, exercise):
     if isinstance(truth, (tuple, list)):
         return _items_differ(answer, truth, exercise)
     if not isinstance(truth, (np.ndarray, np.floating, float)):
-        if isinstance(answer, np.integer):
-            answer = int(answer)
+        if isinstance(answer, (np.integer, np.ndarray)) and (
+                answer.dtype.kind in "iu" and not answer.shape):
+            answer = int(answer)  # a framework's number is an array
         equal = type(answer) is type(truth) and answer == truth
         return "" if equal else f"{quote(repr(answer))}, not {truth!r}"
     truth = np.asarray(truth)
@@ -313,5 +347,5 @@ def hint(answer, truth, limit):
     if error < ROUNDING:
         return ""
     text = Hint(answer, truth, error if np.isfinite(error) else None, limit,
-                ("your answer", "what is right")).text()
+                ("your answer", "what is right"), False).text()
     return f" By the numbers: {text}." if text else ""
