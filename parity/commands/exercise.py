@@ -1,5 +1,6 @@
 """The command ``parity exercise``: tasks, and whether an answer is right."""
 
+import contextlib
 import pathlib
 import sys
 from typing import Annotated, Optional
@@ -71,7 +72,10 @@ def exercise(
         raise InputError(f"exercise {number} has no arrays, so that no "
                          "framework is needed; leave --in away.")
     if file is None:
-        _begun(task, framework)
+        if hint or solution:
+            raise InputError("--hint and --solution are said of an answer; "
+                             "name its file behind the number.")
+        _begun(task, framework, guessed)
         return
     if not file.is_file():
         raise InputError(f"there is no file {str(file)!r}; write one with "
@@ -87,9 +91,10 @@ def exercise(
         return
     if found.numbers:
         print(found.numbers, file=out)
-    if hint:
-        print(terminal.filled(
-            found.hint or "Of this mistake nothing more is known."), file=out)
+    if hint and found.unknown:
+        print("Of this mistake nothing more is known.", file=out)
+    elif hint and found.hint:
+        print(terminal.filled(found.hint), file=out)
     elif found.hint:
         print("More is known of this mistake: --hint tells it.", file=out)
     if guessed and framework != "numpy":
@@ -148,7 +153,21 @@ def _in(task, framework):
     return f" --in {framework}" if wanted else ""
 
 
-def _begun(task, framework):
+def _place(task, framework, guessed):
+    """Where a task is begun: in a folder of the framework's, where a file
+    with an answer in another framework is here already."""
+    from parity.course import frameworks
+    path = pathlib.Path(f"exercise_{task.file}")
+    if guessed or not path.is_file() or (
+            frameworks.of_answer(task, path) == framework):
+        return path
+    with contextlib.suppress(OSError, ValueError):
+        if path.read_text(encoding="utf-8") == task.start_in(framework):
+            return path
+    return framework / path
+
+
+def _begun(task, framework, guessed):
     """Print a task, and write the file to begin with if there is none."""
     print(f"{task.number}  {task.task}\n")
     if more := _in(task, framework):
@@ -157,8 +176,9 @@ def _begun(task, framework):
     elif not task.of_arrays:
         print("It has no arrays, so that it is the same for every framework.\n"
               )
-    path = pathlib.Path(f"exercise_{task.file}")
+    path = _place(task, framework, guessed)
     try:
+        path.parent.mkdir(exist_ok=True)
         with path.open("x", encoding="utf-8") as out:
             out.write(task.start_in(framework))
         print(f"Write your answer into {path}, then:")
