@@ -28,6 +28,17 @@ def attending(divisor=math.sqrt, axis=-1):
     return attention
 
 
+def of_all_scores(query, key, value):
+    """Equation 1 with one softmax of the whole matrix of scores."""
+    scores = query @ key.T / math.sqrt(query.shape[-1])
+    return softmax(scores.ravel()).reshape(scores.shape) @ value
+
+
+def divided_after(query, key, value):
+    """Equation 1 whose weights are divided, in place of its scores."""
+    return softmax(query @ key.T) / math.sqrt(query.shape[-1]) @ value
+
+
 def large_scores():
     """(scores [.. S]): small, large, very negative, and in three axes."""
     x = values("exercise 3.2", 3, 5)
@@ -40,6 +51,19 @@ def unshifted(scores):
     with np.errstate(all="ignore"):
         e = np.exp(scores)
         return e / e.sum(axis=-1, keepdims=True)
+
+
+def without_nan(function):
+    """A softmax whose NaN are made 0."""
+    return lambda scores: np.nan_to_num(function(scores))
+
+
+def over(axis):
+    """A softmax over another axis, or over all at once."""
+    def softmax_over(scores):
+        e = np.exp(scores - scores.max(axis=axis, keepdims=True))
+        return e / e.sum(axis=axis, keepdims=True)
+    return softmax_over
 
 
 def heads():
@@ -102,6 +126,12 @@ def minus_infinity(scores, mask):
         return softmax(np.where(mask, scores, -np.inf))
 
 
+def times_infinity(scores, mask):
+    """-∞ times the mask turned round is added: 0 times ∞ is NaN."""
+    with np.errstate(all="ignore"):
+        return softmax(scores + (1 - mask) * -np.inf)
+
+
 #: How long the sequences of exercise 4.3 are.
 LENGTH = 8
 
@@ -158,6 +188,34 @@ def next_token_alone(run, tokens):
     return -1
 
 
+def moves(run, tokens, place):
+    """Which rows move when the token at a place is changed."""
+    changed = tokens.copy()
+    changed[place] = (changed[place] + 1) % 20
+    return (np.abs(run(changed) - run(tokens)) > 1e-9).any(axis=-1)
+
+
+def changed_token(run, tokens):
+    """The first token that an earlier row sees, in place of that row."""
+    return next((place for place in range(len(tokens))
+                 if moves(run, tokens, place)[:place].any()), -1)
+
+
+def first_moved(run, tokens, places=range(LENGTH)):
+    """The first row that moves at all, of the first token that moves one."""
+    for place in places:
+        if place < len(tokens) and (
+                moved := moves(run, tokens, place)).any():
+            return int(moved.argmax())
+    return -1
+
+
+def last_token_alone(run, tokens):
+    """The same as the leak, of the last token alone."""
+    moved = moves(run, tokens, len(tokens) - 1)[:-1]
+    return int(moved.argmax()) if moved.any() else -1
+
+
 def to_split():
     """(x [B T D], heads); no two axes are of one size."""
     return [(values(f"exercise 5.1 {h}", 2, 5, h * k), h)
@@ -207,14 +265,36 @@ EXERCISES = (
         {"scores not divided": attending(lambda k: 1),
          "scores over d_k": attending(lambda k: k),
          "scores times √d_k": attending(lambda k: k**-0.5),
-         "softmax over queries": attending(axis=-2)}),
+         "softmax over queries": attending(axis=-2),
+         "one softmax is taken of all scores; each row has its own, whose "
+         "weights have the sum 1": of_all_scores,
+         "weights are divided by √d_k after the softmax; divide the scores "
+         "before it": divided_after,
+         "the divisor is 8, which is √d_k of the paper's sizes; here d_k is "
+         "the length of a query": attending(lambda k: 8)}),
     Exercise(
         "3.2", "softmax", large_scores,
         softmax,
         {"exp of a large score is infinite, and ∞/∞ is NaN; subtract the "
          "largest score of each row first": unshifted,
          "the largest of all scores is subtracted, not that of each row":
-             lambda scores: unshifted(scores - scores.max())}),
+             lambda scores: unshifted(scores - scores.max()),
+         "the mean of a row is subtracted, and the largest may still be far "
+         "above it": lambda scores: unshifted(
+             scores - scores.mean(axis=-1, keepdims=True)),
+         "NaN are made 0, where the right weights are lost already":
+             without_nan(unshifted),
+         "large scores are cut off, which makes unequal ones equal":
+             lambda scores: unshifted(np.clip(scores, -700, 700)),
+         "one softmax is taken of the whole array; each row has its own":
+             over(None),
+         "the sum is over the whole array; each row has its own":
+             lambda scores: np.exp(
+                 scores - scores.max(axis=-1, keepdims=True)) / np.exp(
+                     scores - scores.max(axis=-1, keepdims=True)).sum(),
+         "the softmax is over axis 0, not over the last": over(0),
+         "the softmax is over axis 1, which is the last of two axes only":
+             over(1)}),
     Exercise(
         "3.3", "head", lambda: list(heads()), head,
         {"query and key swapped": lambda x, q, k, v: head(x, k, q, v),
@@ -229,6 +309,8 @@ EXERCISES = (
          "no causal mask": lambda n: np.ones((1, 1, n, n), bool),
          "the mask is turned round: True must mean “may attend”":
              lambda n: ~causal(n),
+         "the mask is one to be added to scores, 0 and -∞; this one is of "
+         "True and False": lambda n: np.where(causal(n), 0.0, -np.inf),
          "the mask is transposed: a row is a query, a column a key":
              lambda n: causal(n).swapaxes(-1, -2)}),
     Exercise(
@@ -237,6 +319,13 @@ EXERCISES = (
         {"attention without its mask": lambda scores, mask: softmax(scores),
          "mask's polarity turned round in attention": lambda scores, mask: (
              masked_softmax(scores, ~mask)),
+         "the mask is turned round: True is hidden, where it should let "
+         "attend": hidden_by(lambda s, mask: np.where(mask, -1e9, s)),
+         "0 times -∞ is NaN; choose between the two, and multiply nothing":
+             times_infinity,
+         "a hidden score is 0 when the rest is weighed; its exponential, 1, "
+         "is in the sum": lambda scores, mask: np.where(
+             mask, softmax(scores * mask), 0),
          "weights masked after the softmax": lambda scores, mask: np.where(
              mask, softmax(scores), 0),
          "a hidden score is 0": hidden_by(lambda s, mask: s * mask),
@@ -250,7 +339,12 @@ EXERCISES = (
              minus_infinity}, zeros=True),
     Exercise(
         "4.3", "first_leak", leaking_models, first_leak,
-        {"only the very next token is changed, and a leak from further on "
+        {"the place of the changed token is returned, not that of the row "
+         "that sees it": changed_token,
+         "only the last token is changed, and a leak from before it stays "
+         "hidden": last_token_alone,
+         "a row that its own token moves is taken for a leak": first_moved,
+         "only the very next token is changed, and a leak from further on "
          "stays hidden": next_token_alone,
          "later tokens become 0, and one that was 0 is not changed":
              lambda run, tokens: first_leak(

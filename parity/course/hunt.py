@@ -44,6 +44,17 @@ def ties_away(x):
     return cut((x.view(np.uint32) + np.uint32(0x8000)).view(np.float32))
 
 
+def ties_down(x):
+    """Halfway goes to 0, not to the even one."""
+    return cut((x.view(np.uint32) + np.uint32(0x7FFF)).view(np.float32))
+
+
+def by_float16(x):
+    """Rounded to float16, which has another exponent."""
+    with np.errstate(over="ignore"):
+        return x.astype(np.float16).astype(np.float32)
+
+
 @functools.cache
 def hunted():
     """[(fault, sound steps, steps with it)] of one attention, of two inputs.
@@ -117,6 +128,19 @@ def largest_difference(ours, theirs):
     return worst if errors[worst] > 1e-12 else ""
 
 
+def largest_number(ours, theirs, relative=False):
+    """The first step in which one number differs by more than the limit."""
+    return next((name for name in ours if np.abs(
+        theirs[name] - ours[name]).max() > 1e-12 * (
+            np.abs(ours[name]).max() if relative else 1)), "")
+
+
+def by_name(ours, theirs):
+    """The first by the alphabet of those that differ."""
+    return next((name for name in sorted(ours) if first_difference(
+        {name: ours[name]}, theirs)), "")
+
+
 def close(ours, theirs):
     """By numpy's allclose, with its default tolerances."""
     return next((name for name in ours
@@ -140,7 +164,11 @@ EXERCISES = (
         "12.1", "to_bfloat16", to_round, rounded,
         {"the last bits are cut off, not rounded": cut,
          "halfway is rounded away from 0, not to the even neighbour":
-             ties_away},
+             ties_away,
+         "halfway is always rounded towards 0, not to the even neighbour":
+             ties_down,
+         "float16 is another format: 5 bits of exponent and 10 of fraction":
+             by_float16},
         without=frozenset(("bfloat16", "ml_dtypes"))),
     Exercise(
         "12.2", "first_difference", traces, first_difference,
@@ -151,7 +179,13 @@ EXERCISES = (
          "rounding is taken for a fault: the numbers need not be equal":
              functools.partial(first_difference, limit=0),
          "the limit is absolute, and has to be relative to the step's norm":
-             functools.partial(first_difference, relative=False)}),
+             functools.partial(first_difference, relative=False),
+         "the largest number is held against the limit; take the L2 norm, "
+         "and divide it by the step's": largest_number,
+         "the largest number is held against the limit; take the L2 norm":
+             functools.partial(largest_number, relative=True),
+         "the steps are taken by the alphabet, not as they were computed":
+             by_name}),
     Exercise(
         "12.3", "fault_of", suspects, fault_of,
         {"all that shows at the weights is taken for a missing mask":
@@ -161,5 +195,6 @@ EXERCISES = (
          "all that shows at the output is taken for a transposed kernel":
             lambda sound, faulty: {
                 "output's bias missing": "output kernel transposed"}.get(
-                    name := fault_of(sound, faulty), name)}),
+                    name := fault_of(sound, faulty), name)},
+        names=SUSPECTS),
 )

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
 from transformer_contract.shipped import PACKAGES
@@ -33,7 +34,7 @@ MASK = SOLUTIONS / "4_1.py"
     ("while True:\n    pass\n", 1, "did not end within 1 seconds"),
     ("import os\nos._exit(0)\n", 1, "ended its process"),
     ("def causal_mask(length):\n    raise ValueError('a\\nb')\n", 1,
-     r"raises ValueError \(a\) on inputs 1 of 4: length 1"),
+     r"line 2, raises ValueError \(a\) on inputs 1 of 4: length 1"),
     ("def causal_mask(length):\n    raise NotImplementedError('of uint32')\n",
      1, r"raises NotImplementedError \(of uint32\)"),
     ("def causal_mask(length):\n    raise SystemExit(3)\n", 1,
@@ -271,12 +272,93 @@ def test_the_command(tmp_path, monkeypatch):
      "    return 3\n", "It changes 'tokens', which is the caller's"),
     ("4.3", "def first_leak(run, tokens):\n    pass\n",
      "a function returns that ends without 'return'"),
+    ("4.1", "import numpy\ndef causal_mask(length):\n"
+     "    return numpy.tri(length)[None, None]\n",
+     "Only the dtype is wrong: float64 is returned, and bool is asked for."),
+    ("3.1", "import numpy as np\ndef attention(query, key, value):\n"
+     "    q, k, v = (each.astype('f4') for each in (query, key, value))\n"
+     "    e = np.exp(q @ k.T / np.float32(q.shape[-1] ** 0.5))\n"
+     "    return e / e.sum(-1, keepdims=True) @ v\n",
+     "Only the dtype is wrong: float32 is returned"),
+    ("12.3", "def fault_of(sound, faulty):\n    return 'query'\n",
+     "'query' is none of the names that the task gives."),
 ])
 def test_a_hint_of_what_is_no_number(number, text, words, tmp_path):
     """A shape, an argument that is changed, nothing, a mistake here alone."""
     found = answer.judged(exercises()[number], written(tmp_path, text))
     assert found.status == judge.WRONG
     assert words in found.hint
+
+
+def test_a_number_may_be_an_array_without_axes(tmp_path):
+    """As frameworks give one."""
+    text = (SOLUTIONS / "4_3.py").read_text("utf-8")
+    text += ("\n\nimport numpy\nplain = first_leak\n\n\n"
+             "def first_leak(run, tokens):\n"
+             "    return numpy.array(plain(run, tokens))\n")
+    found = answer.judged(exercises()["4.3"], written(tmp_path, text))
+    assert found.status == judge.RIGHT, found.sentence
+
+
+def test_numbers_are_shown_in_digits_that_tell_them_apart():
+    truth = np.array([0.5, 0.654497749])
+    for answered in truth + [0, 4e-9], truth.astype(np.float32):
+        got, right = judge.numbers_of(answered, truth).splitlines()[1:]
+        assert got.split()[1:] != right.split()[1:]
+
+
+def test_no_factor_where_there_is_none(tmp_path):
+    """Numbers that are far too large are no multiple, whatever the error."""
+    text = ("import numpy as np\ndef to_bfloat16(x):\n"
+            "    return x.view(np.uint32).astype(np.float32)\n")
+    found = answer.judged(exercises()["12.1"], written(tmp_path, text))
+    assert found.status == judge.WRONG
+    assert found.hint == "" and found.unknown
+
+
+def test_a_factor_is_told_without_causes_of_other_lessons():
+    """Half of what is right is 1/√4 of it, as other lessons' mistakes are."""
+    truth = np.linspace(1, 2, 8).reshape(2, 4)
+    words = judge.hint(truth / 2, truth, 1e-12)
+    assert "a constant factor: your answer is 0.5 times" in words
+    assert "“" not in words
+
+
+def test_a_loop_in_a_framework_ends_in_its_own_seconds(tmp_path):
+    """Not in those that the framework's import may take."""
+    if ports.absent("torch"):
+        pytest.skip("not checked: torch is not installed")
+    path = written(tmp_path, "import torch\ndef causal_mask(length):\n"
+                   "    while True:\n        pass\n")
+    begun = time.monotonic()
+    found = answer.judged(exercises()["4.1"], path, 1, framework="torch")
+    assert "did not end within 1 seconds" in found.sentence
+    if hasattr(signal, "setitimer"):
+        assert time.monotonic() - begun < answer.IMPORT
+
+
+def test_another_framework_has_a_file_of_its_own(tmp_path, monkeypatch):
+    """One that is begun in NumPy is left, and is not given out for torch's."""
+    if ports.absent("torch"):
+        pytest.skip("not checked: torch is not installed")
+    monkeypatch.chdir(tmp_path)
+    assert invoke("exercise", "3.3").exit_code == 0
+    for words in "Write your answer into", "was left as it is":
+        done = invoke("exercise", "3.3", "--in", "torch")
+        assert done.exit_code == 0 and words in done.output
+        path = pathlib.Path("torch", "exercise_3_3.py")
+        assert f"3.3 {path} --in torch" in done.output
+        assert path.read_text("utf-8") == exercises()["3.3"].start_in("torch")
+    assert "import numpy" in pathlib.Path("exercise_3_3.py").read_text("utf-8")
+    assert invoke("exercise", "3.1").exit_code == 0  # the same for all
+    assert "3.1 exercise_3_1.py --in torch" in invoke(
+        "exercise", "3.1", "--in", "torch").output
+
+
+@pytest.mark.parametrize("option", ["--hint", "--solution"])
+def test_what_is_said_of_an_answer_needs_one(option):
+    done = invoke("exercise", "4.1", option)
+    assert done.exit_code == 2 and "name its file" in done.stderr
 
 
 #: Right numbers, but a library did what the task asks for.
