@@ -4,7 +4,9 @@
 # Attention lets each word of a sentence look at all the others and take from
 # each what it needs. We follow four words through it with NumPy alone, write
 # the same five lines in PyTorch, Keras and JAX, and check them against the
-# model of this project.
+# model of this project. In the end you have equation 1 of the paper:
+#
+#     Attention(Q, K, V) = softmax(Q Kᵀ / √d_k) V
 #
 # *45 minutes. You need lesson 1 and matrix products.*
 
@@ -23,6 +25,7 @@ print("the sentence:", " ".join(words))
 # A word is a row of numbers. In a trained model nobody can say what each number
 # means. So that we can, these rows are made by hand: six features, and a 1
 # where a word has it. Change them, and see what becomes of all that follows.
+# Where an `assert` then fails, it says what held of the words as they were.
 
 # %%
 features = ["article", "noun", "verb", "animal", "food", "past"]
@@ -40,7 +43,8 @@ assert x.shape == (4, 6)
 #
 # Each word is turned into three vectors: a **query**, what it looks for; a
 # **key**, what it can be found by; and a **value**, what it gives. Each is one
-# product with a matrix. Training finds these matrices; here they are ours. A
+# product with a matrix. How many numbers a query has is called d_k; here it is
+# 6, and a key has as many. Training finds these matrices; here they are ours. A
 # word is found by what it is, and gives what it is: two matrices are 1 on the
 # diagonal. The third says what is looked for. An article looks for a noun, a
 # noun for its verb, and a verb asks who did it, an animal, and what it was
@@ -77,37 +81,50 @@ assert raw[2, 1] == sum(query[2] * key[1])
 # ## Why the root of d_k
 #
 # A dot product adds d_k products. If the numbers have standard deviation 1, the
-# sum has √d_k. At the paper's width of 512 in one head that is about 22.6, and
-# a softmax of such numbers gives nearly all weight to one word and almost no
-# gradient to the others. Divided by √d_k it is 1 at every width.
+# sum has √d_k: 8 in a head of the paper, where d_k is 64, and 22.6 if one head
+# had all of its 512. Divided by √d_k it is 1 at every width.
+#
+# A **softmax** makes such scores weights: each score's exponential, divided by
+# the sum of all in its row. They are positive and add up to 1. Where scores are
+# large it gives nearly everything to one word. The others then get almost no
+# gradient, for a weight's own is w (1 - w). See the two columns on the right:
+# of ten words, the largest weight. The scores are drawn at random, so that the
+# deviations are about √d_k, not exactly.
 
 # %%
+def softmax(scores):
+    # the largest is subtracted only so that exp stays finite: see the end
+    e = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
 draw = np.random.RandomState(0)
+print("       deviation  over √d_k   largest weight  over √d_k")
 for width in (6, 64, 512):
     q, k = draw.randn(2, 20000, width)
-    std = (q * k).sum(axis=1).std()
-    print(f"d_k {width:3}: standard deviation {std:6.2f}, divided by √d_k "
-          f"{std / width**0.5:.2f}")
-    assert abs(std / width**0.5 - 1) < 0.03
+    dots = (q * k).sum(axis=1)
+    std, ten = dots.std(), dots.reshape(-1, 10)
+    large, small = (softmax(one).max(axis=-1).mean()
+                    for one in (ten, ten / width**0.5))
+    print(f"d_k {width:3} {std:8.2f} {std / width**0.5:10.2f} {large:16.2f} "
+          f"{small:10.2f}")
+    assert abs(std / width**0.5 - 1) < 0.03 and small < 0.4
+assert large > 0.9
 scores = raw / math.sqrt(query.shape[-1])
 print("the verb's scores:", scores[2])
 
 # %% [markdown]
 # ## Weights that add up to 1
 #
-# A softmax turns scores into weights: all positive, each row with the sum 1.
-# *drank* gives most of its attention to *cat* and some to *milk*. The output of
-# a word, its **context**, is the mean of all values with these weights: *drank*
-# now knows that an animal drank, and a food was drunk.
+# The softmax of each row: *drank* gives most of its attention to *cat* and some
+# to *milk*. A score of 0 is no weight of 0, for the exponential of 0 is 1; only
+# a mask hides a word, in lesson 4. The output of a word, its **context**, is
+# the mean of all values with these weights: *drank* now knows that an animal
+# drank, and a food was drunk. Only features above 0.1 are printed. That it is a
+# verb is nearly gone: a whole model adds the word's own row again, in lesson 6.
 
 # %%
 from parity.course.lesson import figures, lessons
-
-
-def softmax(scores):
-    e = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return e / e.sum(axis=-1, keepdims=True)
-
 
 weights = softmax(scores)
 context = weights @ value
@@ -174,13 +191,14 @@ for name, one in found.items():
 # What is compared from here on is the code that you find in `reference_numpy`
 # and the `impl_` folders: a class with a name for each step, given our three
 # matrices. Float64 has some sixteen digits, so two correct programs differ by
-# about 1e-16 of a number; the limit is 1e-12. `assert_parity` compares as
-# strictly as the project itself: shape, dtype, NaN, the whole array and its
-# worst row.
+# about 1e-16 of a number. Over many steps it becomes more; the limit is 1e-12.
+# `assert_parity` compares as strictly as the project itself: shape, dtype, NaN,
+# the whole array and its worst row.
 
 # %%
 from parity.course.lesson import assert_parity, Vector, VECTORS
 
+# a head of this size, with others' inputs, matrices and results: see below
 printed = Vector(VECTORS / "notebook_single_head.safetensors")
 ours = {"query.kernel": w_q, "key.kernel": w_k, "value.kernel": w_v}
 by_hand = {"scores": scores, "weights": weights, "context": context}
@@ -194,9 +212,10 @@ for name, engine in engines.items():
     assert max(errors) < 1e-12
 
 # %% [markdown]
-# Somebody else's numbers are a better witness than our own. A well-known
-# notebook on this head prints what it computes, for random words and matrices.
-# They are in the project's files, to sixteen digits, and all four get them too.
+# Somebody else's numbers are a better witness than our own. A notebook that
+# others wrote on this head prints what it computes, for random words and
+# matrices. They are in the project's files, to sixteen digits, and all four get
+# them too. 0.1903 is the first number of its first word's output.
 
 # %%
 theirs = {"scores": "scaled_scores", "weights": "weights",
@@ -207,21 +226,21 @@ for name, engine in engines.items():
     steps = engine.run(head, printed.input_arrays["x"])
     errors = [assert_parity(steps[step], printed.answers[answer])[0].error
               for step, answer in theirs.items()]
-    print(f"{name:6} the notebook's output {steps['context'][0, 0]:.4f}, "
+    print(f"{name:6} the output begins with {steps['context'][0, 0]:.4f}, "
           f"error {max(errors):.1e}")
     assert max(errors) < 1e-12
     assert round(float(steps["context"][0, 0]), 4) == 0.1903
 
 # %% [markdown]
-# The line that does it, in each of the four. `c["weights"] =` and `tap` keep
-# what the step computed under its name, and change nothing: so a check finds
-# it. The names and the places are the same in all four files.
+# The line that makes the weights, in each of the four. `c["weights"] =` and
+# `tap` keep what the step computed under its name, and change nothing: so a
+# check finds it. The names and the places are the same in all four files.
 
 # %%
 lessons.at_the_spot(engines, "single_head.py", "SingleHeadAttention", "weights")
 
 # %% [markdown]
-# ## One word too many
+# ## Too large for exp
 #
 # A softmax divides by a sum of exponentials, and exp(710) is infinite in
 # float64. Nothing forbids such scores. But a softmax does not change if one

@@ -6,6 +6,9 @@
 # both. A mask that is off by one place gives no error, only a wonderful loss.
 # Here you make both masks, meet a row that may see nothing, and find a leak.
 #
+# The model is a small one that is trained: it reads a date as people write it,
+# such as *5 Mai 1980*, and writes *1980-05-05*. Lesson 7 follows it through.
+#
 # *50 minutes. You need lesson 3.*
 
 # %%
@@ -29,16 +32,15 @@ assert config.n_decoder_layers == 2
 # A mask is a table of True and False with a row for each query and a column for
 # each key. **True means that the query may attend to the key.** Write this
 # sentence on the wall: some libraries mean the opposite.
-# `torch.nn.MultiheadAttention` takes a boolean mask whose True *hides*,
-# `torch.nn.functional.scaled_dot_product_attention` one whose True *shows*, and
-# both are in one library.
 #
 #     padding mask   [B 1 1 S]   key ≠ padding
 #     causal mask    [1 1 T T]   key ≤ query
-#     the decoder's  [B 1 T T]   both; a target's first token is never hidden
+#     the decoder's  [B 1 T T]   both
 #
+# B counts sentences, S the tokens that are looked at, T those of the target.
 # The axes of size 1 are for broadcasting: one mask serves every head, and a
-# padding mask every query.
+# padding mask every query. Two targets follow; the first is cut short, so that
+# it is padded. The pictures are of that one.
 
 # %%
 batch = Batch.of_text(["5 Mai 1980", "19 avril 2047"],
@@ -61,8 +63,13 @@ lessons.picture(figure, "Three masks of a short target in a padded batch, "
                 "the last columns; and where both are")
 
 # %% [markdown]
-# Do not take that on trust. Both calls of PyTorch get a causal mask, each in
-# its own meaning. Weights are 0 where a query may not attend.
+# Both meanings are in one library. `torch.nn.MultiheadAttention` takes a
+# boolean mask whose True *hides*,
+# `torch.nn.functional.scaled_dot_product_attention` one whose True *shows*. Do
+# not take that on trust: both get a causal mask, each in its own meaning. The
+# values are the rows of an identity matrix, so that what comes out are the
+# weights. Look at the zeros: they are in the same places. The other numbers
+# differ, since `MultiheadAttention` has matrices of its own.
 
 # %%
 if "torch" in engines:
@@ -85,11 +92,12 @@ else:
 # %% [markdown]
 # ## How a score is hidden
 #
-# The softmax of -∞ is 0, so a hidden score could be replaced by -∞. Two things
-# speak against it. A row that is hidden wholly becomes 0/0, which is NaN; and
-# -∞ times 0 is NaN as well, so adding `(1 - mask) · -∞` spoils the scores that
+# exp(-∞) is 0, so a hidden score could be replaced by -∞. Two things speak
+# against it. A row that is hidden wholly becomes 0/0, which is NaN; and -∞
+# times 0 is NaN as well, so adding `(1 - mask) · -∞` spoils the scores that
 # should stay. This project puts the lowest *finite* number in place of a hidden
-# score, and sets hidden weights to 0 once more at the end: ruling R2.
+# score. At the end it sets hidden weights to 0 once more. Others do otherwise,
+# so that it is written down as a rule, R2 in RULINGS.md.
 
 # %%
 lessons.in_full(engines, "attention.py", "masked_softmax")
@@ -130,8 +138,9 @@ assert np.allclose(answers["-1e9 added"], softmax(scores), atol=1e-6)
 # %% [markdown]
 # The last answer is the worst, for it looks well: 1e9 is taken from every score
 # of the row, and a softmax does not feel what all have in common. The row that
-# should see nothing sees everything. Such rows are not rare: a batch that is
-# padded on the left has them, and so has a sentence without words.
+# should see nothing sees everything. Such rows are not rare. Where a decoder's
+# batch is padded on the left, the first places see only padding before them. A
+# sentence without words has nothing else.
 #
 # The four frameworks here agree, with the last row hidden wholly:
 
@@ -158,9 +167,11 @@ for name, engine in engines.items():
 # ## A leak
 #
 # Here is the mistake that everybody makes once: `key <= query + 1`. Each place
-# sees one word further on, the very word that it is to predict. We give the
-# *trained* model that mask, without training it again, and ask how likely the
-# right tokens are.
+# sees one word further on, the very word that it is to predict. A model that is
+# *trained* with it learns to copy that word: a wonderful loss, and nothing
+# learned. Ours was trained with the right mask. We give it the leaking one,
+# without training it again, and ask how likely the right tokens are. What do
+# you expect of the loss?
 
 # %%
 source, target = zip(*pairs[:24])
@@ -184,11 +195,13 @@ print(f"loss with the right mask {sound:.4f}, with the leaking one {leaky:.4f}")
 assert leaky > sound
 
 # %% [markdown]
-# The loss is *worse*, for the model was trained without the leak and does not
-# expect it. That is what makes leaks treacherous: a leak shows in use only, and
-# in training it looks like progress. So we do not look at the loss but at what
-# depends on what. **Change one token and see which outputs move.** With a sound
-# mask, none before it does.
+# Here the loss is *worse*, for this model does not expect the leak. After a
+# training with it the loss would be better. So the loss does not show a leak: it
+# may move either way. We look at what depends on what. **Change one token and
+# see which outputs move.** With a sound mask, none before it does.
+#
+# In the tables a row is an output and a column the token that is changed; ■ is
+# an output that moves.
 
 # %%
 def moved(mask):
@@ -226,14 +239,15 @@ lessons.picture(figure, "Which outputs move when a token is changed: with the "
 
 # %% [markdown]
 # Look at the second table. The mask leaks one place, but *two* diagonals
-# are lit above the main one: the model has two decoder layers, and each hands
-# the leak one place further. In a stack of six, a leak of one place is one of
-# six.
-#
+# are lit above the main one, of 10 and of 9: 19 outputs. The model has two
+# decoder layers, and each hands the leak one place further. In a stack of six,
+# a leak of one place is one of six.
+
+# %% [markdown]
 # ## What the catalogue says
 #
 # The project knows these mistakes, puts each into each port, and must find it
-# at its first step and call it by its name.
+# at its first step and call it by its name. *named* below says that it did.
 
 # %%
 from parity.diagnosis import proof
@@ -251,7 +265,7 @@ for name in ("causal mask off by one, to the future", "no padding mask",
 # %% [markdown]
 # ## Exercises
 #
-# - **4.1** A causal mask. Five ways of getting it wrong are known by name.
+# - **4.1** A causal mask. Six ways of getting it wrong are known by name.
 # - **4.2** A masked softmax, with a row that sees nothing.
 # - **4.3** Find the leak: a function that takes any model and says at which
 #   place it first sees the future.

@@ -45,9 +45,14 @@ assert 0.1 + 0.2 != 0.3
 # %% [markdown]
 # ## How large is a mistake?
 #
-# We put faults of the catalogue into one attention, one at a time, and measure
-# the relative L2 error at the first step where each shows. The dashed lines are
-# the check's limits; below float64 the check allows NumPy's own error besides.
+# We put known faults into one attention, one at a time. We measure the error at
+# the first step where each shows: the **relative L2 error**, the norm of the
+# difference over the norm of what is right. First comes rounding alone: one
+# product of the attention, of numbers rounded to a format, in another order.
+#
+# The dashed lines are what `parity check` allows of a port in each format:
+# 1e-12, four times the ε of float32, and twice that of bfloat16. In the last
+# two NumPy rounds as well, and what it is off is allowed besides.
 
 # %%
 attention = cases.test_size("complete")
@@ -68,7 +73,16 @@ names = ("attention without its mask", "scores over √d_model",
          "output kernel transposed", "query's bias missing",
          "a hidden score is only 10 lower", "softmax in bfloat16",
          "softmax in float32")
-errors = {}
+exact, rounding, errors = seen @ given["query.kernel"], {}, {}
+for name in ("float64", "float32", "bfloat16"):
+    dtype = np.dtype(getattr(ml_dtypes, name, name))
+    low, kernel = (each.astype(dtype).astype(np.float64)
+                   for each in (seen, given["query.kernel"]))
+    found = low[..., ::-1] @ kernel[::-1]
+    rounding[f"rounding in {name}"] = (
+        np.linalg.norm(found - exact) / np.linalg.norm(exact))
+for name, error in rounding.items():
+    print(f"{error:.1e} at query    {name}")
 for name in names:
     with catalogue.by_name(name).put("numpy"):
         faulty = steps_of_attention()
@@ -77,27 +91,30 @@ for name in names:
     first = next(step for step, error in each.items() if error > 1e-12)
     errors[name] = each[first]
     print(f"{each[first]:.1e} at {first:8} {name}")
-figure, axis = figures.subplots(height=3.2)
+figure, axis = figures.subplots(height=3.8)
+axis.barh([*rounding], [*rounding.values()], color=figures.COLOURS[4])
 axis.barh(names, [errors[name] for name in names], color=figures.COLOURS[0])
 axis.set_xscale("log")
-axis.set(xlim=(1e-16, 10), xlabel="relative L2 error at the first step")
+axis.set(xlim=(1e-17, 10), xlabel="relative L2 error at the first step")
 axis.invert_yaxis()
 for number, (name, bound) in enumerate((
         ("float64", 1e-12), ("float32", 4 * 2**-23), ("bfloat16", 2 * 2**-7))):
     axis.axvline(bound, color=figures.COLOURS[number + 1], linestyle="--")
     axis.text(bound, -0.7, name, ha="center", fontsize=9)
-lessons.picture(figure, "The errors of seven faults as bars on a logarithmic "
-                "axis, from 1e-8 to above 0.1, with the limits of float64, "
-                "float32 and bfloat16: all are far above float64's, some below "
-                "the others")
+lessons.picture(figure, "Bars on a logarithmic axis: rounding in three "
+                "formats, from 1e-16 to 1e-3, and seven faults, from 1e-8 to "
+                "above 0.1, with the limits of float64, float32 and bfloat16: "
+                "all faults are far above float64's, some below the others")
+assert rounding["rounding in float64"] < 1e-15
 assert min(errors.values()) > 1e-9 and max(errors.values()) > 0.1
 
 # %% [markdown]
-# In float64 the worst rounding is a thousand times below the limit, and the
-# smallest fault a thousand times above it: the two do not mix. In bfloat16 some
-# of these faults are smaller than rounding, and no test could see them. That is
-# why a port is proved in float64, whatever it will run in.
-#
+# In float64 rounding is far below the limit, and the smallest fault, 4e-8,
+# forty thousand times above it: the two do not mix. In bfloat16 some of these
+# faults are smaller than rounding, and no test could see them. That is why a
+# port is proved in float64, whatever it will run in.
+
+# %% [markdown]
 # ## A layer to port
 #
 # Here is one encoder layer of the project, its weights by name.
@@ -179,7 +196,9 @@ else:
 #
 # Compare in float64. In float32 a small mistake hides among rounding errors; in
 # float64 two correct programs agree to about 1e-15, and anything above 1e-12 is
-# a bug. `assert_parity` is made for such tests: it fails with a table.
+# a bug. `assert_parity` is made for such tests: it fails with a table. The
+# number that it shows stands in the row with the largest *relative* error. So
+# it need not be the one with the largest difference.
 
 # %%
 if torch_here:
@@ -312,9 +331,11 @@ for name in engines:
 # %% [markdown]
 # ## What the diagnosis does
 #
-# It runs the reference with each known fault in it, and calls a fault the cause
-# only if every step then equals the port's, on two inputs. Without a fault it
-# names none, and it does not guess.
+# `parity.explain` takes any two models. For its own ports the project has a
+# stricter tool, for they have the reference's steps. It runs the reference with
+# each known fault in it, and calls a fault the cause only if every step then
+# equals the port's, on two inputs. Without a fault it names none, and it does
+# not guess.
 
 # %%
 from parity.diagnosis.diagnose import Diagnosis
@@ -363,5 +384,7 @@ else:
 # - **12.3** Your port has one of seven faults: find it.
 #
 # Then put a mistake of your own into `Port`: GELU for ReLU, the norm before the
-# sum, a bias left out. `parity check --html report.html` shows such a
-# divergence as a page, and `parity check faults` the whole catalogue.
+# sum, a bias left out. Run the cells from *Is it right?* again: is it found,
+# and called by its name? With two models in files of yours, each with a
+# function `make`, `parity compare a.py:make b.py:make --html report.html` makes
+# a page of it. `parity check faults` goes through the whole catalogue.

@@ -3,8 +3,9 @@
 This is a port of a single attention head as somebody wrote it. It runs, every
 shape is right, and it has two mistakes. Find and correct both.
 
-`x` is [T D], the three kernels are [D D], and each projection is x W. What is
-returned are scores [T T], weights [T T] and the context [T D].
+`x` is [T D], T words of D numbers each. The three kernels W are [D D], and
+each projection is x W. Three results are returned, in this order: scores
+[T T], weights [T T] and the context [T D].
 """
 
 import numpy as np
