@@ -113,7 +113,7 @@ class Breaking:
                 max_tokens=LONGEST))["tokens"]
         return steps, {name: gradients[name] for name in values.weights
                        if name in gradients}, [
-            tokenizer.decode(row[0]) for row in tokens]
+            answer(tokenizer, row[0]) for row in tokens]
 
     def fault(self, cause):
         """What becomes of the model with a Cause in it, as plain data."""
@@ -185,6 +185,12 @@ def in_order(names):
         return max(behind, default=names.index(name))
 
     return sorted(names, key=place)
+
+
+def answer(tokenizer, ids):
+    """The text of some ids; one that was cut since it goes on says so."""
+    on = "" if tokenizer.eos_id in ids else "… and so on"
+    return tokenizer.decode(ids) + on
 
 
 def errors_of(arrays, truth):

@@ -28,6 +28,13 @@ PARTS = (
         "match.html", "rulings.html", "layouts.html", "parameters", "random")),
 )
 
+#: What a file is about, where its name alone says another thing or little.
+HINTS = {
+    "search": "greedy and beam", "sample": "drawn answers",
+    "cache": "keys and values kept", "single_head": "one head of attention",
+    "parts": "which class is chosen", "parameters": "weights by path",
+    "random": "the same numbers in all"}
+
 #: The part of the lessons, which are listed by their folder.
 LESSONS = "Lessons"
 
@@ -38,12 +45,13 @@ HEADING = re.compile(
 
 @dataclasses.dataclass(frozen=True)
 class Signpost:
-    """A line of the navigation: where it leads, its words, its depth."""
+    """A line of the navigation: where it leads, its words, what they mean."""
 
     address: str
     words: str
     code: bool = False
     depth: int = 1
+    hint: str = ""
 
 
 def parts(files, pages, lessons):
@@ -63,7 +71,9 @@ def parts(files, pages, lessons):
             if name in pages:
                 entries.append(Signpost(name, pages[name]))
             elif name in files:
-                entries.append(Signpost(f"{name}.html", name, code=True))
+                entries.append(Signpost(
+                    f"{name}.html", name, code=True,
+                    hint=HINTS.get(name, "")))
         result.append((title, entries))
     result.append((LESSONS, [
         *(Signpost(name, pages[name])

@@ -244,6 +244,7 @@ class Site:
         around = self.files.index(name)
         return self.render(
             "file.html", address(name), f"{name}.py", name=name,
+            hint=navigation.HINTS.get(name, ""),
             groups=groups, helpers=helpers, contents=contents(groups),
             steps=by_owner(self.rows[name]),
             prose_text=sources.source("numpy", name, self.root).prose,

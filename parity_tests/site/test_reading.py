@@ -16,8 +16,8 @@ from parity import ports
 from parity.differences import registry
 from parity.ports import NotChecked
 from parity.reading import (
-    asking, breaking, formulas, lessons, listing, page_rows, pages, plain_code,
-    row_views, sources, values)
+    asking, breaking, formulas, lessons, listing, navigation, page_rows, pages,
+    plain_code, row_views, sources, values)
 from parity.render import markup, pictures
 from parity_tests.support.commands import invoke
 from parity_tests.support.lessons import alone
@@ -490,6 +490,23 @@ def test_a_fault_of_each_topic_can_be_asked_for(found, fault):
         assert "cannot be put into this model" in str(error)
     else:
         assert len(page["faults"]) == 1 and page["answers"] == ["1999-05-03"]
+
+
+def test_an_answer_without_an_end_says_so(found):
+    """Without positions the model repeats itself, until it is cut."""
+    from parity.reading import live
+    page = live.broken(found, "no positions", "3. Mai 1999")
+    assert page["faults"][0]["answers"][0].endswith("9… and so on")
+
+
+def test_a_file_says_what_it_is_where_its_name_does_not(site):
+    """A page of searches stands beside a button that searches the site."""
+    assert "greedy and beam" in navigation.HINTS["search"]
+    for page in "search.html", "index.html":
+        text = (site[0] / page).read_text(encoding="utf-8")
+        assert '<code>search</code> <span class="quiet">greedy and' in text
+    text = (site[0] / "search.html").read_text(encoding="utf-8")
+    assert '<span class="hint">greedy and beam</span></h1>' in text
 
 
 def test_help_and_command(tmp_path):
