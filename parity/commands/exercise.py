@@ -169,13 +169,14 @@ def _place(task, framework, guessed):
 
 def _begun(task, framework, guessed):
     """Print a task, and write the file to begin with if there is none."""
-    print(f"{task.number}  {task.task}\n")
+    print(f"{terminal.prose(f'{task.number}  {task.task}')}\n")
     if more := _in(task, framework):
-        print(f"Its arrays are those of {framework}, in and out; floats are "
-              "float64 where the\ntask names no other.\n")
+        print(terminal.prose(
+            f"Its arrays are those of {framework}, in and out; floats are "
+            "float64 where the\ntask names no other.\n"))
     elif not task.of_arrays:
-        print("It has no arrays, so that it is the same for every framework.\n"
-              )
+        print(terminal.prose(
+            "It has no arrays, so that it is the same for every framework.\n"))
     path = _place(task, framework, guessed)
     try:
         path.parent.mkdir(exist_ok=True)

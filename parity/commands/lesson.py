@@ -129,7 +129,7 @@ def _run(path, pictures, stop):
                 _show_code(code)
                 _show_output(_next(running, stop, code)[0], pictures, path,
                              numbers)
-            print(f"{cell.text}\n")
+            print(f"{terminal.prose(cell.text)}\n")
         elif ran:
             _show_output(cell, pictures, path, numbers)
         else:

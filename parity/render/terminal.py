@@ -52,6 +52,28 @@ def filled(text, out=None, indent=0):
                          break_long_words=False, break_on_hyphens=False)
 
 
+def prose(text):
+    """Paragraphs on lines that end between words, where they are too wide.
+
+    What is moved in, or a row of a table, stays as it is; an item of a list
+    begins a line.
+    """
+    width = shutil.get_terminal_size().columns
+    if not sys.stdout.isatty() or max(
+            map(len, text.split("\n"))) < width:
+        return text
+    pieces: list = []
+    for line in text.split("\n"):
+        stands = not line.strip() or line.startswith(("    ", "|", "#"))
+        item = line.startswith("- ")
+        if stands or item or not pieces or pieces[-1][0]:
+            pieces.append((stands, line))
+        else:
+            pieces[-1] = False, f"{pieces[-1][1]} {line.strip()}"
+    return "\n".join(line if stands else filled(
+        line, indent=2 * line.startswith("- ")) for stands, line in pieces)
+
+
 def verdict_text(verdict):
     """A verdict in its colour; a divergence in capitals too."""
     words = verdict.upper() if verdict == DIVERGENCE else verdict

@@ -21,6 +21,7 @@ from parity.ports import NotChecked
 from parity.commands import lesson
 from parity.reading import (
     lessons, listing, prebuild, reference_pages, slides)
+from parity.render import terminal
 from parity_tests.support.commands import invoke
 from parity_tests.support.processes import printed, python
 
@@ -405,3 +406,24 @@ def test_what_is_compiled_is_shared_and_no_trace_is_left(
     monkeypatch.setenv(compiled.KEPT, "mine")
     with compiled.once("parity-read-"):
         assert os.environ[compiled.KEPT] == "mine"
+
+
+@pytest.mark.parametrize("width", [40, 60, 200])
+def test_text_is_cut_between_words_and_formulas_stay(monkeypatch, width):
+    text = ("# A title\n\nAttention lets each word of a sentence look at all\n"
+            "the others and take from each what it needs.\n\n"
+            "    Attention(Q, K, V) = softmax(Q Kᵀ / √d_k) V\n\n"
+            "- **3.1** Equation 1, for any number of queries and keys.\n"
+            "- **3.2** A softmax.\n")
+    monkeypatch.setattr(terminal.sys.stdout, "isatty", lambda: True,
+                        raising=False)
+    monkeypatch.setattr(terminal.shutil, "get_terminal_size",
+                        lambda: os.terminal_size((width, 50)))
+    told = terminal.prose(text)
+    assert told.split() == text.split()
+    lines = told.split("\n")
+    assert "    Attention(Q, K, V) = softmax(Q Kᵀ / √d_k) V" in lines
+    assert lines[0] == "# A title" and "- **3.2** A softmax." in lines
+    assert all(len(line) < width for line in lines if line[:4] != "    ")
+    if width == 200:
+        assert told == text
