@@ -139,7 +139,9 @@ def stopped(stage, words="", **more):
 
 def quoted(error):
     """An exception's name and first words."""
-    words = words_of(error, str).partition("\n")[0]
+    words = words_of(error, lambda one: (
+        one.msg if type(one) in (SyntaxError, IndentationError, TabError)
+        else str(one))).partition("\n")[0]  # its line is told beside it
     return type(error).__name__ + (f" ({words})" if words else "")
 
 

@@ -193,7 +193,7 @@ def stop(exercise, path, record, calls):
         return UNUSABLE, f"{str(path)!r} cannot be read ({words})."
     if stage == "run":
         line = record.get("line")
-        where = f", line {line}" if isinstance(line, int) else ""
+        where = f", line {line}," if isinstance(line, int) else ""
         return UNUSABLE, (f"{name}{where} cannot be run: it raises {words}.")
     if stage == "name":
         return UNUSABLE, (
