@@ -60,10 +60,11 @@ def page(report, port_names, findings=()):
 
 
 def seconds(time):
-    """A time, short."""
+    """A time, short, with its unit on its line."""
     if time >= 100:
-        return f"{time:.0f} s"
-    return f"{time:.1f} s" if time >= 1 else f"{1000 * time:.0f} ms"
+        return f"{time:.0f}\N{NO-BREAK SPACE}s"
+    return (f"{time:.1f}\N{NO-BREAK SPACE}s" if time >= 1
+            else f"{1000 * time:.0f}\N{NO-BREAK SPACE}ms")
 
 
 def reason(difference):
