@@ -196,9 +196,9 @@ assert leaky > sound
 
 # %% [markdown]
 # Here the loss is *worse*, for this model does not expect the leak. After a
-# training with it the loss would be better. So the loss does not show a leak: it
-# may move either way. We look at what depends on what. **Change one token and
-# see which outputs move.** With a sound mask, none before it does.
+# training with it the loss would be better. So the loss does not show a leak:
+# it may move either way. We look at what depends on what. **Change one token
+# and see which outputs move.** With a sound mask, none before it does.
 #
 # In the tables a row is an output and a column the token that is changed; ■ is
 # an output that moves.

@@ -48,7 +48,8 @@ MASK = SOLUTIONS / "4_1.py"
     ("def mask(length):\n    return 1\n", 2,
      "no function 'causal_mask', but mask; keep the name"),
     ("causal_mask = 1\n", 2, "no function 'causal_mask'; keep"),
-    ("def causal_mask(length)\n", 2, r"line 1, cannot be run: it raises SyntaxError \(expected ':'\)"),
+    ("def causal_mask(length)\n", 2,
+     r"line 1, cannot be run: it raises SyntaxError \(expected ':'\)"),
     ("import nowhere_at_all\n", 2, "ModuleNotFoundError"),
     ("", 2, "no function"),
     ("import numpy\ndef causal_mask(length):\n    return numpy.ma.array(\n"
