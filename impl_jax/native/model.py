@@ -93,24 +93,24 @@ class Transformer(nnx.Module):
             self.output = nnx.Linear(config.d_model, config.target_vocab, **of)
         self.dropout = nnx.Dropout(config.dropout, rngs=rngs)
 
-    def embedded(self, table, ids):
+    def embedded(self, table, ids, max_length):
         """Ids [B T] to what a stack reads, [B T D]."""
-        checks.length(ids.shape[1], self.config.max_length)
+        checks.length(ids.shape[1], max_length)
         x = table(ids) * math.sqrt(self.config.d_model)
         positions = interleaved_table(
-            self.config.max_length, self.config.d_model)[:ids.shape[1]]
+            max_length, self.config.d_model)[:ids.shape[1]]
         return self.dropout(x + jnp.asarray(positions, x.dtype))
 
     def encode(self, source, source_mask):
         """Source ids [B S] to the memory, [B S D]."""
-        x = self.embedded(self.source, source)
+        x = self.embedded(self.source, source, self.config.source_length)
         for layer in self.encoder:
             x = layer(x, source_mask)
         return x
 
     def decode(self, target, memory, source_mask, target_mask, caches=None):
         """Target ids [B T], reading the memory, to vectors [B T D]."""
-        x = self.embedded(self.target, target)
+        x = self.embedded(self.target, target, self.config.max_length)
         for layer in self.decoder:
             x = layer(x, memory, source_mask, target_mask)
         return x
