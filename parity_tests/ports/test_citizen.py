@@ -398,11 +398,14 @@ def test_a_target_mask_of_padding_alone(citizen, axes):
 
 
 def test_a_source_mask_by_row(citizen):
-    """It may be [B S], as the ids are."""
+    """It may be [B S], as the ids are; and one's own, which shows padding."""
     model, ids = citizen.new(CONFIG), batch()
-    np.testing.assert_array_equal(*(
-        citizen.logits(model, ids.source, ids.target, source_mask=mask)
-        for mask in (ids.source_mask, ids.source_mask[:, 0, 0])))
+    own = np.roll(ids.source_mask, 1, axis=0)
+    assert (own & ~ids.source_mask).any()
+    for whole in ids.source_mask, own:
+        np.testing.assert_array_equal(*(
+            citizen.logits(model, ids.source, ids.target, source_mask=mask)
+            for mask in (whole, whole[:, 0, 0])))
 
 
 @pytest.mark.parametrize("what", ["text", None, [["text"]], 3])

@@ -278,6 +278,24 @@ def test_buckets_above_255(engine):
     yield "output", engine.predict(model, *batch_of("buckets", 1, 320))
 
 
+@like_the_reference(READABLE)
+def test_gradients_of_what_is_shared(engine):
+    """A table that an output with a bias reads too; distances' of two layers;
+    heads of keys that several heads of queries read."""
+    batch, labels = batch_of("shared", 2, 6), batch_of("labels", 2, 6).target
+    usual = SMALL.replace(dropout=0.0)
+    two = {"n_encoder_layers": 2, "n_decoder_layers": 2}
+    for changes in ({"positions": "relative", **two}, {"n_kv_heads": 1}, *(
+            {"tied": tied, "output_bias": tied != "none"}
+            for tied in ("none", "output", "all"))):
+        config = usual.replace(**changes)
+        model = engine.build("transformer", config, probe_weights(config, 3))
+        _, gradients = engine.gradients(model, *batch, labels)
+        for name in engine.export(model):
+            if name.endswith(("table", "projection.kernel", "value.kernel")):
+                yield f"gradient {name}, {changes}", gradients[name]
+
+
 @like_the_reference(*BOTH)
 def test_gradients_of_padding(engine):
     """Of what padding reads, wherever it stands, of tables tied or not."""

@@ -26,8 +26,12 @@ DEEP = CONFIG.replace(
     source_vocab=7, target_vocab=7, d_model=6, n_heads=2, d_ff=5,
     n_encoder_layers=12, n_decoder_layers=12, max_length=5)
 
-#: More labels than a number of 8 or 11 bits counts, and a longer target.
-MANY, LONG = (64, 40), 2100
+#: More labels than a number of 16 bits counts, and no sum in 16 bits gives: an
+#: odd number; and a longer target than 11 bits count.
+MANY, LONG = (257, 263), 2100
+
+#: Added to every logit, which no loss sees; a number has no such exponential.
+SHIFT = 3000
 
 #: A step of training that no run reaches, and its batches.
 LATE, BATCHES = 10**6, 5
@@ -89,16 +93,21 @@ def test_positions_from_3(engine):
 @quick("keras", "jax")
 @pytest.mark.parametrize("dtype", dtypes.DTYPES)
 def test_far_positions_are_rounded_once(subject, dtype):
-    """Angles that are computed in the model's dtype are others."""
-    for word in ("interleaved", "halves"):
-        config = CONFIG.replace(positions=word, d_model=48, max_length=3650)
+    """Angles that are computed in the model's dtype are others, and so are
+    tokens that are counted in it."""
+    for word, counted, start in (("interleaved", False, 3600), (
+            "halves", False, 3600), ("halves", True, 0)):
+        config = CONFIG.replace(positions=word, d_model=48, max_length=3650,
+                                position_padding=counted)
+        length = config.max_length - start
         expected, found = (engine.run(
             engine.build("positional_encoding", config, {}, kind),
-            np.zeros((1, 50, 48), dtypes.NUMPY[kind]),
-            np.full((1, 50), 4), start=3600)["positions"]
+            np.zeros((1, length, 48), dtypes.NUMPY[kind]),
+            np.full((1, length), 4), start=start)["positions"][..., -50:, :]
             for engine, kind in (
                 (ports.engine("numpy"), "float64"), (subject, dtype)))
-        equal(word, found, expected.astype(dtypes.NUMPY[dtype]))
+        equal(f"{word}, {counted}", found,
+              expected.astype(dtypes.NUMPY[dtype]))
 
 
 @quick("keras")
@@ -192,7 +201,9 @@ def test_many_labels(engine):
     """A loss of more labels, and a mask of more places, than batches have."""
     labels = cases.ids("labels", *MANY, 5)
     logits = cases.values("logits", *MANY, 5)
-    yield "loss", engine.loss(logits, labels, 0, 0.1, "uniform")
+    for shift in 0, SHIFT, -SHIFT:
+        yield f"loss, {shift}", engine.loss(
+            logits + shift, labels, 0, 0.1, "uniform")
     ones = np.ones((1, LONG), np.int64)
     yield "mask", engine.masks(ones[:, :1], ones, 0)["target_mask"]
 
@@ -224,7 +235,7 @@ def test_late_training_step(engine):
     """A late step of training, of more batches, rows and tokens than runs."""
     config = training_runs.TINY.replace(dropout=0.2)
     weights = probe_weights(config)
-    weights["projection.bias"] += 20  # which no loss sees
+    weights["projection.bias"] += SHIFT
     trainer = engine.trainer(
         engine.build("transformer", config, weights),
         TrainingConfig(warmup_steps=4000, seed=2**63 + 9))
