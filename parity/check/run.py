@@ -27,7 +27,7 @@ from parity.check.runners import EngineRunner, Oracle, Reference, compare_steps
 from parity.check.shared_arrays import SharedArrays
 from parity.numerics import rounding, tolerances
 from parity.numerics.comparator import DIVERGENCE, MATCH, Difference
-from parity.ports import SLOW, FORMS, NotChecked
+from parity.ports import SLOW, NotChecked
 
 __all__ = ["Check", "EngineRunner", "Oracle", "Reference", "Report", "Row",
            "compare_steps"]
@@ -247,8 +247,7 @@ class Check(Parts):
                 yield self._cases(model.name, model.config, model.weights(),
                                   "float64", list(model.cases()))
         if self.wide:
-            for form in self._forms():
-                yield from self._searched_models(form)
+            yield from self._searched_models()
             yield from self._trainings()
         if self.full_size and FULL_SIZE in self.presets:
             yield from self._trained()
@@ -329,10 +328,6 @@ class Check(Parts):
                 yield (quick if name in port_properties.COSTLY
                        else self)._engines([name])
 
-    def _forms(self):
-        """The forms whose searches and training runs the wide check has."""
-        return tuple(FORMS) if self.form == "readable" else (self.form,)
-
     def _canaries(self):
         """Yield rows that prove the precision of float32 products."""
         eps, limit = tolerances.EPS["float32"], canary.CANARY_LIMIT
@@ -363,11 +358,10 @@ class Check(Parts):
 
     def _trainings(self):
         """Yield the parts of the runs that vary conditions."""
-        for form in self._forms():
-            for run in training_runs.varied():
-                if run.dtype in self.dtypes:
-                    yield self._training(
-                        training_runs.TITLE, run, None, form)
+        for run in training_runs.varied():
+            if run.dtype in self.dtypes:
+                yield self._training(
+                    training_runs.TITLE, run, None, self.form)
 
     def _trained(self):
         """Yield the parts of the shipped model, on dates it never saw.
@@ -398,16 +392,25 @@ class Check(Parts):
                         generation.every_search(*ends), generation.BATCHES,
                         "fast")
 
-    def _searched_models(self, form):
-        """Yield the parts of searches that meet every condition."""
-        mark = "" if form == "readable" else f", {form}"
+    def _searched_models(self):
+        """Yield the parts of searches.
+
+        Of the rules alone no port is asked to which a search is seconds: the
+        conformance suite asks it for every rule, by a model of no time.
+        """
+        mark = "" if self.form == "readable" else f", {self.form}"
+        quick = self._only([name for name in self.port_names
+                            if (name, self.form) not in SLOW])
         for model in search_runs.searched_models():
             for dtype in generation.BOTH:
-                if dtype in self.dtypes:
-                    yield self._searches(
+                if dtype not in self.dtypes:
+                    continue
+                for those, searches in ((self, model.usual),
+                                        (quick, model.rules)):
+                    yield those._searches(
                         f"{model.name} words{mark}", model.config,
-                        model.weights, dtype, model.source, model.searches,
-                        search_runs.BATCHES, form, model.exact)
+                        model.weights, dtype, model.source, searches,
+                        search_runs.BATCHES, self.form, model.exact)
 
     def _full_size(self):
         """Yield the parts of FULL_SIZE at its full size."""

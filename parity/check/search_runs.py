@@ -19,6 +19,9 @@ from parity.check import cases, covering
 from parity.check.generation import SearchCase
 from parity.numerics.dtypes import BOTH
 
+#: The first searches of a model are usual ones.
+USUAL = 3
+
 #: How many rows, and the sizes of the batches in which they are searched for.
 ROWS, BATCHES = 11, (11, 4)
 
@@ -62,6 +65,18 @@ class SearchedModel:
     source: np.ndarray = dataclasses.field(repr=False, compare=False)
     searches: tuple
     exact: bool = False
+
+    @property
+    def usual(self):
+        """The searches that go all the way through the model."""
+        return [search for number, search in enumerate(self.searches)
+                if number < USUAL or search.dtypes == BOTH]
+
+    @property
+    def rules(self):
+        """The others, which differ from those by a rule alone."""
+        return [search for search in self.searches
+                if search not in self.usual]
 
 
 def searched_models():
