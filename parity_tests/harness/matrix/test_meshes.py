@@ -253,7 +253,7 @@ def test_a_mesh_where_nothing_divides_is_not_checked(tmp_path):
 def test_a_port_without_an_engine_is_not_checked():
     found = list(run.cells_on_mesh("numpy", TWO, "lesson", run.Wanted(
         ("numpy",), works=("forward",), dtypes=("float64", "float32")),
-        cells.Matrix("lesson")))
+        cells.Matrix("lesson"), print))
     assert {one.reason for one in found} == {"it has no engine for meshes"}
 
 
@@ -261,7 +261,7 @@ def test_a_mesh_of_gpus_is_not_checked():
     """It is not computed on processors without a word."""
     (found,) = run.cells_on_mesh("jax", TWO, "lesson", run.Wanted(
         ("jax",), works=("forward",), dtypes=("float64",), devices=("cuda",)),
-        cells.Matrix("lesson"))
+        cells.Matrix("lesson"), print)
     assert found.reason == "meshes are compared on processors alone"
 
 
